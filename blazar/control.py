@@ -1,0 +1,195 @@
+"""The control socket: what supervisor, gateway and CLI say to each other, and one end of such a connection.
+
+Each message is one line of JSON: `kind`, then its fields; `id` when an answer is wanted. An answer carries
+`reply_to` and either its fields or an `error`. MESSAGES lists every kind. The socket lies in `run/` (0700), so
+whoever can open it already owns the data dir.
+"""
+
+import contextlib
+import itertools
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from blazar.errors import BlazarError, SupervisorGone, revive
+
+MAX_LINE = 32 << 20
+"""Bytes of the longest message; a longer one ends the connection."""
+
+MESSAGES = {
+    # kind: (who sends it, fields, fields of the answer or None for a note)
+    "hello": ("gateway, cli", "role pid leases", "config snapshot version"),
+    "snapshot": ("supervisor", "snapshot", None),
+    "ensure_ready": ("gateway, cli", "model", "endpoint"),
+    "drain": ("supervisor", "child_id", ""),
+    "usage": ("supervisor", "", "children: child_id -> {in_flight last_used}"),
+    "report": ("gateway", "children: child_id -> {in_flight last_used}", None),
+    "keep_alive": ("gateway", "model seconds (null = the default, negative = for ever, 0 = after this one)", None),
+    "evict": ("gateway, cli", "model", "evicted: whether it was loaded"),
+    "remove": ("gateway, cli", "model", ""),
+    "describe": ("gateway, cli", "model", "model: the row, and the facts of its file"),
+    "changed": ("cli", "what: store", ""),
+    "status": ("cli", "", "pid url children gateway"),
+    "beat": ("gateway", "", None),
+    "stopping": ("supervisor", "grace: seconds until streams are ended", None),
+}
+
+Message = dict[str, Any]
+
+
+class LinkClosed(SupervisorGone):
+    """the control connection closed before {what} was answered"""
+
+    slug = "link-closed"
+
+
+class Link:
+    """One end of a control connection, with a reader thread (a greenlet where threading is patched).
+
+    `on_message(link, message)` is called on the reader thread for everything that is not an answer: it must not
+    block, and may call `answer` or `refuse` later from any thread. `on_close(link)` is called once.
+    """
+
+    def __init__(self, sock: socket.socket, on_message: Callable[["Link", Message], None],
+                 on_close: Callable[["Link"], None] = lambda link: None, name: str = "control") -> None:
+        self.name = name
+        self.role = ""
+        self.peer_pid = 0
+        self.closed = False
+        self._sock = sock
+        self._on_message = on_message
+        self._on_close = on_close
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, Callable[[Message | None], None]] = {}
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._read, name=name, daemon=True)
+
+    def start(self) -> "Link":
+        self._thread.start()
+        return self
+
+    def note(self, kind: str, **fields: Any) -> None:
+        """Send a message that wants no answer. A closed connection swallows it: the reader tells the owner."""
+        with contextlib.suppress(OSError):
+            self._send({"kind": kind, **fields})
+
+    def ask(self, kind: str, timeout: float | None = None, **fields: Any) -> Message:
+        """Send a message and wait up to `timeout` seconds for its answer.
+
+        Raises the error that the other side answered with, or LinkClosed.
+        """
+        waiter = _Waiter()
+        self.ask_later(kind, waiter.put, **fields)
+        if not waiter.event.wait(timeout):
+            raise SupervisorGone(what=f"`{kind}`")
+        return _unwrap(waiter.message, kind)
+
+    def ask_later(self, kind: str, on_answer: Callable[[Message | None], None], **fields: Any) -> None:
+        """As `ask`, but `on_answer` gets the raw answer on the reader thread; None when the link closed."""
+        number = next(self._numbers)
+        with self._lock:
+            if self.closed:
+                on_answer(None)
+                return
+            self._waiting[number] = on_answer
+        try:
+            self._send({"kind": kind, "id": number, **fields})
+        except OSError:
+            if self._waiting.pop(number, None) is not None:
+                on_answer(None)
+
+    def answer(self, message: Message, **fields: Any) -> None:
+        if "id" in message:
+            with contextlib.suppress(OSError):
+                self._send({"reply_to": message["id"], **fields})
+
+    def refuse(self, message: Message, error: BlazarError) -> None:
+        self.answer(message, error=error.to_dict())
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+
+    def _send(self, message: Message) -> None:
+        line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
+        with self._lock:
+            self._sock.sendall(line)
+
+    def _read(self) -> None:
+        buffer = bytearray()
+        try:
+            while data := self._sock.recv(65536):
+                buffer += data
+                if len(buffer) > MAX_LINE:
+                    break
+                *lines, rest = bytes(buffer).split(b"\n") if b"\n" in data else (bytes(buffer),)
+                buffer = bytearray(rest)
+                for line in lines:
+                    self._take(json.loads(line))
+        except (OSError, ValueError):
+            pass
+        self._end()
+
+    def _take(self, message: Message) -> None:
+        if "reply_to" in message:
+            waiter = self._waiting.pop(message["reply_to"], None)
+            if waiter is not None:
+                waiter(message)
+        else:
+            self._on_message(self, message)
+
+    def _end(self) -> None:
+        with self._lock:
+            self.closed = True
+            waiting, self._waiting = self._waiting, {}
+        self._sock.close()
+        for waiter in waiting.values():
+            waiter(None)
+        self._on_close(self)
+
+
+class _Waiter:
+    def __init__(self) -> None:
+        self.event = threading.Event()
+        self.message: Message | None = None
+
+    def put(self, message: Message | None) -> None:
+        self.message = message
+        self.event.set()
+
+
+def _unwrap(message: Message | None, kind: str) -> Message:
+    if message is None:
+        raise LinkClosed(what=f"`{kind}`")
+    if "error" in message:
+        raise revive(message["error"])
+    return message
+
+
+def connect(path: Path, on_message: Callable[[Link, Message], None] = lambda link, message: None,
+            on_close: Callable[[Link], None] = lambda link: None, timeout: float = 5.0) -> Link:
+    """Open the control socket at `path` and start reading. Raises SupervisorGone when nobody listens there."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.settimeout(timeout)
+    try:
+        with short_socket_path(path) as address:
+            sock.connect(address)
+    except OSError as error:
+        sock.close()
+        raise SupervisorGone(what="this") from error
+    sock.settimeout(None)
+    return Link(sock, on_message, on_close).start()
+
+
+@contextlib.contextmanager
+def short_socket_path(path: Path):
+    """A name for `path` that fits into sun_path (108 bytes) however deep the data dir lies."""
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)

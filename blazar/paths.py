@@ -1,0 +1,127 @@
+"""Where everything lies: the configuration file, the data dir and what is in it.
+
+Called once by the CLI and by `serve`; everybody else is handed a `Paths`. XDG variables decide, then HOME;
+without either, the working directory is used and the caller warns.
+"""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+SYSTEM_CONFIG = Path("/etc/blazar/config.toml")
+SYSTEM_DATA = Path("/var/lib/blazar")
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The folders of one data dir. Nothing is created until `ensure`."""
+
+    data_dir: Path
+
+    @property
+    def database(self) -> Path:
+        return self.data_dir / "blazar.db"
+
+    @property
+    def models(self) -> Path:
+        return self.data_dir / "models"
+
+    @property
+    def blobs(self) -> Path:
+        """Model files by content: `blobs/<sha256 hex>.gguf`."""
+        return self.models / "blobs"
+
+    @property
+    def incoming(self) -> Path:
+        """Downloads and imports under way; on the same file system as `blobs`, so a rename is atomic."""
+        return self.models / "incoming"
+
+    @property
+    def engines(self) -> Path:
+        return self.data_dir / "engines"
+
+    @property
+    def run(self) -> Path:
+        return self.data_dir / "run"
+
+    @property
+    def log(self) -> Path:
+        return self.data_dir / "log"
+
+    @property
+    def daemon_lock(self) -> Path:
+        return self.run / "daemon.lock"
+
+    @property
+    def store_lock(self) -> Path:
+        return self.run / "store.lock"
+
+    @property
+    def control_socket(self) -> Path:
+        return self.run / "control.sock"
+
+    @property
+    def daemon_log(self) -> Path:
+        return self.run / "daemon.log"
+
+    @property
+    def data_dir_id(self) -> str:
+        """A short, stable mark of this data dir, put into the environment of every child."""
+        return hashlib.sha256(os.fsencode(self.data_dir.resolve())).hexdigest()[:12]
+
+    def ensure(self) -> "Paths":
+        """Create what is missing: run/ 0700, the rest 0755 less the umask. Raises OSError as the system gives it."""
+        for folder in (self.data_dir, self.models, self.blobs, self.incoming, self.engines, self.log,
+                       self.data_dir / "speccache", self.data_dir / "sessions"):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.run.mkdir(mode=0o700, exist_ok=True)
+        self.run.chmod(0o700)
+        return self
+
+
+@dataclass(frozen=True)
+class Located:
+    """What `locate` found: the configuration file (which need not exist), the data dir, and what to warn of."""
+
+    config_file: Path
+    paths: Paths
+    warnings: tuple[str, ...] = ()
+
+
+def locate(env: Mapping[str, str], config: str | None = None, data_dir: str | None = None) -> Located:
+    """Find configuration file and data dir from the environment and the command line's own choices.
+
+    Order for the file: `config`, BLAZAR_CONFIG, blazar/config.toml under XDG_CONFIG_HOME or ~/.config when it is
+    there, /etc/blazar/config.toml when it is there, else the user's path. The data dir follows XDG_DATA_HOME, or
+    ~/.local/share, and is /var/lib/blazar when the system's file is the one in use.
+    """
+    warnings: list[str] = []
+    config_home = _base(env, "XDG_CONFIG_HOME", ".config", warnings)
+    data_home = _base(env, "XDG_DATA_HOME", ".local/share", warnings)
+    user_file = config_home / "blazar" / "config.toml"
+    chosen = config or env.get("BLAZAR_CONFIG")
+    if chosen:
+        file = Path(chosen).expanduser()
+    elif user_file.exists() or not SYSTEM_CONFIG.exists():
+        file = user_file
+    else:
+        file = SYSTEM_CONFIG
+    if data_dir:
+        folder = Path(data_dir).expanduser()
+    elif file == SYSTEM_CONFIG:
+        folder = SYSTEM_DATA
+    else:
+        folder = data_home / "blazar"
+    return Located(file, Paths(folder.absolute()), tuple(dict.fromkeys(warnings)))
+
+
+def _base(env: Mapping[str, str], variable: str, under_home: str, warnings: list[str]) -> Path:
+    if env.get(variable):
+        return Path(env[variable])
+    if env.get("HOME"):
+        return Path(env["HOME"]) / under_home
+    warnings.append(f"neither {variable} nor HOME is set: using the working directory {Path.cwd()}; "
+                    f"set one of them to keep your data in one place")
+    return Path.cwd()

@@ -1,0 +1,127 @@
+"""The values that travel through the gateway: `Exchange` (one client request), `Reply` (how it ended).
+
+A dialect parses a request into an Exchange; stages read and amend it; `dispatch` sends it to an Endpoint and pushes
+the answer into `exchange.sink`. `Answer` is a whole answer put together from the child's stream, for the lanes that
+translate.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from blazar.transport import Endpoint
+
+
+class Sink(Protocol):
+    """Where the answer goes. `start` is the only writer of heads; nothing may change a header after it."""
+
+    started: bool
+    gone: bool
+    """The client has closed, or half-closed, its side."""
+
+    def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
+        """Send the head. With `raw_chunked` the writes that follow already carry chunk framing."""
+
+    def write(self, data: bytes) -> None:
+        """Send part of the body; raises ClientGone when the client left."""
+
+    def finish(self) -> None:
+        """End the body cleanly."""
+
+    def abort(self) -> None:
+        """End the connection so that the client can tell the body is not whole."""
+
+
+class ClientGone(Exception):
+    """The client closed its connection; nothing can be told to it any more."""
+
+
+@dataclass
+class Usage:
+    """Tokens and times of one answer, as the engine counted them; times in nanoseconds, 0 when unknown."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    prompt_ns: int = 0
+    completion_ns: int = 0
+
+
+@dataclass
+class ToolCall:
+    """One call of a tool by the model; `arguments` is the JSON text exactly as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass
+class Answer:
+    """A whole answer: text, thinking, tool calls, and why it ended.
+
+    `finish_reason` is OpenAI's word (stop, length, tool_calls); `stop_text` is the caller's own stop sequence that
+    ended it, when the engine says so.
+    """
+
+    text: str = ""
+    thinking: str = ""
+    tool_calls: list[ToolCall] = field(default_factory=list)
+    finish_reason: str = "stop"
+    stop_text: str | None = None
+    usage: Usage = field(default_factory=Usage)
+
+
+class Translator(Protocol):
+    """Turns the child's stream into the client's stream, one parsed child event at a time. One per attempt."""
+
+    def feed(self, event: dict[str, Any]) -> bytes:
+        """The client's bytes for one chat-completion chunk (may be empty)."""
+
+    def finish(self) -> bytes:
+        """The closing bytes, after the child's clean end (with or without [DONE])."""
+
+    def fail(self, error: Exception) -> bytes:
+        """An in-stream error, after which nothing follows."""
+
+
+@dataclass
+class Exchange:
+    """One client request.
+
+    `payload` is the parsed body; `body` are the bytes that came, which the OpenAI lane sends on unchanged.
+    `upstream_path` and `upstream_body` are what the child gets. `started` is CLOCK_MONOTONIC, in seconds.
+    """
+
+    id: str
+    dialect: Any
+    operation: str
+    """What is asked in that dialect: `chat`, `completions`, `generate`, `messages`."""
+    asked: str
+    """The model's name as the client wrote it."""
+    stream: bool
+    body: bytes
+    payload: dict[str, Any]
+    upstream_path: str = "/v1/chat/completions"
+    upstream_body: bytes = b""
+    keep_alive: float | None = None
+    """Seconds to stay loaded after this, negative for ever; None when the client did not say."""
+    model: str = ""
+    """The canonical name, once the `name` stage has run."""
+    api_key: Any = None
+    knobs: dict[str, Any] = field(default_factory=dict)
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    """Headers for the client, complete before dispatch."""
+    sink: Any = None
+    started: float = 0.0
+    load_ns: int = 0
+    """Nanoseconds spent waiting for the model to load."""
+    endpoint: Endpoint | None = None
+
+
+@dataclass
+class Reply:
+    """How an exchange ended: status, whether it ran to its end, and what it used."""
+
+    status: int
+    complete: bool = True
+    usage: Usage | None = None
