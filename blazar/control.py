@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import socket
+import struct
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,10 @@ from blazar.errors import BlazarError, SupervisorGone, revive
 
 MAX_LINE = 32 << 20
 """Bytes of the longest message; a longer one ends the connection."""
+
+SEND_LIMIT = 5
+"""Seconds that a peer may leave its end unread before the connection is given up: a stopped gateway worker must not
+stop the supervisor with it."""
 
 MESSAGES = {
     # kind: (who sends it, fields, fields of the answer or None for a note)
@@ -66,6 +71,7 @@ class Link:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Callable[[Message | None], None]] = {}
         self._lock = threading.Lock()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_LIMIT, 0))
         self._thread = threading.Thread(target=self._read, name=name, daemon=True)
 
     def start(self) -> "Link":
@@ -116,25 +122,31 @@ class Link:
 
     def _send(self, message: Message) -> None:
         line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
-        with self._lock:
-            self._sock.sendall(line)
+        try:
+            with self._lock:
+                self._sock.sendall(line)
+        except OSError:
+            self.close()  # part of the line may be out: nothing after it could be understood
+            raise
 
     def _read(self) -> None:
         buffer = bytearray()
         try:
-            while data := self._sock.recv(65536):
+            while (data := self._sock.recv(65536)) and len(buffer) <= MAX_LINE:
                 buffer += data
-                if len(buffer) > MAX_LINE:
-                    break
-                *lines, rest = bytes(buffer).split(b"\n") if b"\n" in data else (bytes(buffer),)
-                buffer = bytearray(rest)
-                for line in lines:
-                    self._take(json.loads(line))
-        except (OSError, ValueError):
-            pass
+                if b"\n" in data:
+                    *lines, rest = bytes(buffer).split(b"\n")
+                    buffer = bytearray(rest)
+                    for line in lines:
+                        self._take(json.loads(line))
+        except (OSError, ValueError, RecursionError):
+            pass  # the peer is gone, or is no peer of ours: either way this connection is over
         self._end()
 
     def _take(self, message: Message) -> None:
+        if not isinstance(message, dict) or not (
+                isinstance(message.get("reply_to"), int) or str(message.get("kind")) in MESSAGES):
+            raise ValueError(f"{self.name}: not a control message")
         if "reply_to" in message:
             waiter = self._waiting.pop(message["reply_to"], None)
             if waiter is not None:

@@ -4,7 +4,7 @@ import re
 
 _BYTE_STEPS = ("B", "KiB", "MiB", "GiB", "TiB")
 _DURATION_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
+_DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|s|m|h)")
 
 
 def format_bytes(count: int) -> str:
@@ -36,8 +36,8 @@ def parse_duration(text: str) -> float:
     """
     body = text.strip()
     sign = -1.0 if body.startswith("-") else 1.0
-    body = body.lstrip("+-") if body[:1] in "+-" else body
-    if re.fullmatch(r"\d+(\.\d+)?", body):
+    body = body[1:] if body[:1] in ("+", "-") else body
+    if re.fullmatch(r"[0-9]+(\.[0-9]+)?", body):
         return sign * float(body)
     position, total = 0, 0.0
     for part in _DURATION_PART.finditer(body):
