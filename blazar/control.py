@@ -122,12 +122,12 @@ class Link:
 
     def _send(self, message: Message) -> None:
         line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
-        try:
-            with self._lock:
+        with self._lock:
+            try:
                 self._sock.sendall(line)
-        except OSError:
-            self.close()  # part of the line may be out: nothing after it could be understood
-            raise
+            except OSError:
+                self.close()  # half a line may be out, so nothing can follow it
+                raise
 
     def _read(self) -> None:
         buffer = bytearray()
