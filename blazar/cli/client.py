@@ -142,7 +142,7 @@ def url_of(text: str) -> str:
         port = parts.port or default
     except ValueError:
         parts, port = urlsplit("none://"), None
-    if parts.scheme not in ("http", "https") or not (parts.netloc and parts.hostname or parts.netloc.startswith(":")):
+    if parts.scheme not in ("http", "https") or not (parts.hostname or parts.netloc.startswith(":")):
         raise UsageRefused(f"BLAZAR_HOST is {text!r}, which names no server; write host:port, such as "
                            f"127.0.0.1:{DEFAULT_PORT}, or a URL")
     host = _bracketed(parts.hostname or "127.0.0.1")

@@ -28,14 +28,13 @@ BROKEN_PIPE = 141
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
-    parser = get_parser()
-    args = parser.parse_args(argv)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
-        code = _run(parser, args)
-        sys.stdout.flush()
-        return code
+        try:
+            return _run(argv)
+        finally:
+            sys.stdout.flush()
     except BrokenPipeError:
         # The reader left. Python flushes stdout once more at its end, which must not complain either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -50,7 +49,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return BlazarError.exit_code
 
 
-def _run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
+def _run(argv: Sequence[str] | None) -> int:
+    parser = get_parser()
+    args = parser.parse_args(argv)
     if args.command is None:
         parser.print_help()
         return 0

@@ -106,7 +106,8 @@ class Progress:
         filled = min(self.WIDTH, self.WIDTH * done // total)
         bar = "#" * filled + "." * (self.WIDTH - filled)
         left = f"  {format_duration(max(1, round((total - done) / rate)))} left" if rate and done < total else ""
-        return f"{self._stage}  [{bar}] {100 * done // total:3d} %  {format_bytes(done)} of {format_bytes(total)}{pace}{left}"
+        share = f"{100 * done // total:3d} %  {format_bytes(done)} of {format_bytes(total)}"
+        return f"{self._stage}  [{bar}] {share}{pace}{left}"
 
     def _end_line(self) -> None:
         if self._stage and self._shown:

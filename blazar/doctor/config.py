@@ -12,4 +12,5 @@ def check_config(surroundings: Surroundings) -> Finding:
         return Finding("config", "fail", str(refused), "mend it; `blazar config check` looks again")
     if surroundings.located.warnings:
         return Finding("config", "warn", "; ".join(surroundings.located.warnings))
-    return Finding("config", "ok", f"{file}" if file.exists() else f"{file} is not there; every setting is at its default")
+    found = str(file) if file.exists() else f"{file} is not there; every setting is at its default"
+    return Finding("config", "ok", found)

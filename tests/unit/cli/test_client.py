@@ -107,7 +107,7 @@ def test_an_error_inside_a_stream_is_raised_after_what_came_before(server):
     server.answers["/api/chat"] = (200, b'{"a": 1}\n{"error": "the engine fell over"}\n{"a": 2}\n')
     events = Client(server.url).stream("/api/chat", {})
     assert next(events) == {"a": 1}
-    with pytest.raises(BlazarError, match="^the engine fell over$"):
+    with pytest.raises(BlazarError, match=r"^the engine fell over$"):
         next(events)
 
 
@@ -133,7 +133,7 @@ def test_nobody_there():
     client = Client("http://127.0.0.1:9")
     assert not client.answers()
     assert client.or_local() is False
-    with pytest.raises(DaemonUnreachable, match="http://127.0.0.1:9"):
+    with pytest.raises(DaemonUnreachable, match=r"http://127\.0\.0\.1:9"):
         client.get("/api/ps")
 
 
