@@ -10,7 +10,7 @@ import sys
 
 def main():
     folder, extras = sys.argv[1:]
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 - older ones read this file too
         sys.exit(f"make: Blazar needs Python 3.11 or newer and {sys.executable} is {sys.version.split()[0]}; "
                  "name another with `make PYTHON=python3.11`")
     try:
