@@ -1,0 +1,34 @@
+"""Logging set-up: run/daemon.log, rotated once, and warnings on stderr for whoever started the daemon."""
+
+import logging
+import logging.handlers
+import sys
+from pathlib import Path
+
+ROTATE_AT = 10 << 20
+"""Bytes at which a log file moves to its `.1`."""
+
+FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def set_up(file: Path, level: str = "info", echo: str = "warning") -> None:
+    """Send everything from `level` on to `file`, and everything from `echo` on to stderr too."""
+    root = logging.getLogger()
+    root.setLevel(_number(level))
+    to_file = rotating(file)
+    to_file.setFormatter(logging.Formatter(FORM))
+    to_terminal = logging.StreamHandler(sys.stderr)
+    to_terminal.setLevel(_number(echo))
+    to_terminal.setFormatter(logging.Formatter("blazar: %(levelname)s: %(message)s"))
+    root.handlers[:] = [to_file, to_terminal]
+
+
+def rotating(file: Path) -> logging.handlers.RotatingFileHandler:
+    """A handler for `file` that keeps one older part beside it."""
+    return logging.handlers.RotatingFileHandler(file, maxBytes=ROTATE_AT, backupCount=1, encoding="utf-8",
+                                                errors="replace")
+
+
+def _number(level: str) -> int:
+    names = {"trace": logging.DEBUG, "warn": logging.WARNING, "off": logging.CRITICAL + 1}
+    return names.get(level.lower()) or logging.getLevelNamesMapping().get(level.upper(), logging.INFO)
