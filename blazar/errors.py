@@ -84,6 +84,12 @@ class SchemaNewer(BlazarError):
     slug = "schema-newer"
 
 
+class DatabaseUnusable(BlazarError):
+    """the database {path} cannot be used: {reason}; {remedy}"""
+
+    slug = "database-unusable"
+
+
 # -- models ------------------------------------------------------------------------------------------
 
 
@@ -99,6 +105,20 @@ class ModelNotFound(BlazarError):
 
     slug = "model-not-found"
     status = 404
+
+
+class NotPullable(ModelNotFound):
+    """{name!r} is not something this Blazar can pull; it knows {known}, and GGUF files on this machine:
+    `blazar pull ./file.gguf`"""
+
+    slug = "not-pullable"
+
+
+class NameTaken(BlazarError):
+    """{name} is already installed from another file; choose a name with `--name`, or `blazar rm {name}` first"""
+
+    slug = "name-taken"
+    status = 409
 
 
 class ModelAmbiguous(BlazarError):

