@@ -64,7 +64,7 @@ class Output:
 class Progress:
     """A bar on a terminal, with rate and time left; silent elsewhere. Call it with (stage, bytes done, bytes in all).
 
-    `total` 0 means unknown. Use it as a context manager, so that its line is ended whatever happens.
+    `total` is None or 0 when nobody knows. Use it as a context manager, so that its line is ended whatever happens.
     """
 
     WIDTH = 24
@@ -85,7 +85,7 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self._end_line()
 
-    def __call__(self, stage: str, done: int, total: int) -> None:
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
         if not self._shown:
             return
         now = self._clock()
@@ -97,7 +97,7 @@ class Progress:
             self._stream.write("\r\x1b[K" + self._render(now - self._began, done, total))
             self._stream.flush()
 
-    def _render(self, elapsed: float, done: int, total: int) -> str:
+    def _render(self, elapsed: float, done: int, total: int | None) -> str:
         """The rate counts from where this stage began, so a resumed download does not look faster than it is."""
         rate = (done - self._offset) / elapsed if elapsed > 0 else 0.0
         pace = f"  {format_bytes(int(rate))}/s" if rate else ""

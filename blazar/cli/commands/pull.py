@@ -26,6 +26,9 @@ class Pull(Command):
                              f"not on BLAZAR_HOST")
         with context.out.progress() as progress:
             model = pull(context.store, args.reference, name=args.name, progress=progress)
+        if not model["changed"]:
+            context.out.line(f"{model['name']} is installed already")
+            return 0
         context.tell_daemon("changed", what="store")
         context.out.line(f"installed {model['name']}; try it with `blazar run {model['name']} \"Hello\"`")
         return 0
