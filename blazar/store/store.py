@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -26,6 +26,9 @@ Progress = Callable[[str, int, int | None], None]
 """Called with the stage (`download`, `verify`, `install`), the bytes done, and the bytes in all if known."""
 
 BLOCK = 1 << 20
+"""Bytes copied at once."""
+
+Summary = dict[str, Any]
 
 
 def silent(stage: str, done: int, total: int | None) -> None:
@@ -47,7 +50,7 @@ class Store:
         """A summary of each model, by name."""
         return [model.summary() for model in self._every()]
 
-    def snapshot_models(self) -> dict[str, dict[str, Any]]:
+    def snapshot_models(self) -> dict[str, Summary]:
         """Summaries by name, as the gateway's snapshot holds them."""
         return {model.name: model.summary() for model in self._every()}
 
@@ -62,19 +65,24 @@ class Store:
         Raises NameRefused, ModelNotFound, ModelAmbiguous, or ModelFileRefused when the file is gone.
         """
         model = self._row(name)
-        if not model.file.is_file() or model.file.stat().st_size != model.size:
+        if self.blob(model.digest, model.size) is None:
             raise ModelFileRefused(path=model.file, reason=f"the store's file of {model.name} is gone or was changed; "
                                                            f"pull the model again")
         return model
 
-    def describe(self, name: str) -> dict[str, Any]:
+    def describe(self, name: str) -> Summary:
         """All that is known of the model that the reference `name` means, as plain values."""
         return self._row(name).description()
+
+    def blob(self, digest: str, size: int) -> Path | None:
+        """The file of that content, when it is here already."""
+        file = blob_path(self.paths.blobs, digest)
+        return file if file.is_file() and file.stat().st_size == size else None
 
     # -- changing --------------------------------------------------------------------------------------------
 
     def install_file(self, path: Path, name: str | None = None, source: str | None = None,
-                     progress: Progress = silent) -> dict[str, Any]:
+                     progress: Progress = silent) -> Summary:
         """Copy the GGUF file `path` into the store; the summary of the model, and whether anything `changed`.
 
         Without a name it is named after its title, or after the file; the variant is its quantisation.
@@ -84,17 +92,13 @@ class Store:
             full_name(name, facts)
         with self.workspace(facts.size) as folder:
             partial = folder / "model.gguf"
-            try:
-                original = open(path, "rb")
-            except OSError as error:
-                raise ModelFileRefused(path=path, reason=f"it cannot be read ({error.strerror})") from error
-            with original, told_in_words(folder), open(partial, "xb") as copy:
-                digest = copy_hashed(original, copy, facts.size, "install", progress)
+            with told_in_words(folder), open(partial, "xb") as copy:
+                digest = copy_hashed(_blocks(path), copy, facts.size, "install", progress)
             fallback = default_name(facts, path)
             return self.adopt(partial, digest, name, fallback, source or f"file {path.absolute()}")
 
     def adopt(self, partial: Path, digest: str, name: str | None, fallback: str, source: str,
-              license: str | None = None) -> dict[str, Any]:
+              license: str | None = None) -> Summary:
         """Make the finished file `partial` of a workspace a model; its answer is that of `install_file`.
 
         With a `name` a model of that name is replaced; the `fallback` name is taken only if it is free.
@@ -106,10 +110,10 @@ class Store:
             row = InstalledModel.find(model.name)
             if row and row["digest"] != digest and name is None:
                 raise NameTaken(name=model.name)
-            blob_is_there = model.file.is_file() and model.file.stat().st_size == facts.size
-            if row and row["digest"] == digest and blob_is_there:
+            is_here = self.blob(digest, facts.size) is not None
+            if row and row["digest"] == digest and is_here:
                 return {**Installed.from_row(row, self.paths.blobs).summary(), "changed": False}
-            if not blob_is_there:
+            if not is_here:
                 _place(partial, model.file)
             InstalledModel.put(**model.to_row())
             Alias.forget(model.name)
@@ -117,7 +121,7 @@ class Store:
                 self._free(row["digest"])
         return {**model.summary(), "changed": True}
 
-    def remove(self, name: str) -> dict[str, Any]:
+    def remove(self, name: str) -> Summary:
         """Remove the model that the reference `name` means; its summary, with the bytes `freed`."""
         model = self._row(name)
         with told_in_words(self.paths.blobs), locked(self.paths.store_lock):
@@ -142,9 +146,9 @@ class Store:
 
     # -- inside ----------------------------------------------------------------------------------------------
 
-    def _every(self) -> list[Installed]:
+    def _every(self) -> Iterator[Installed]:
         self._prepare()
-        return [Installed.from_row(row, self.paths.blobs) for row in InstalledModel.every()]
+        return (Installed.from_row(row, self.paths.blobs) for row in InstalledModel.every())
 
     def _row(self, reference: str) -> Installed:
         self._prepare()
@@ -186,11 +190,11 @@ class Store:
             os.close(lock)
 
 
-def copy_hashed(source: BinaryIO, target: BinaryIO, size: int, stage: str, progress: Progress) -> str:
-    """Copy to the end, flush to the disk, and return the sha256 of what was written, in hex."""
+def copy_hashed(blocks: Iterable[bytes], target: BinaryIO, size: int, stage: str, progress: Progress) -> str:
+    """Write the blocks, flush them to the disk, and return their sha256 in hex."""
     digest, done = hashlib.sha256(), 0
     progress(stage, 0, size)
-    while block := source.read(BLOCK):
+    for block in blocks:
         target.write(block)
         digest.update(block)
         done += len(block)
@@ -198,6 +202,15 @@ def copy_hashed(source: BinaryIO, target: BinaryIO, size: int, stage: str, progr
     target.flush()
     os.fsync(target.fileno())
     return digest.hexdigest()
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    try:
+        with open(path, "rb") as file:
+            while block := file.read(BLOCK):
+                yield block
+    except OSError as error:
+        raise ModelFileRefused(path=path, reason=f"it cannot be read ({error.strerror})") from error
 
 
 def _place(partial: Path, blob: Path) -> None:

