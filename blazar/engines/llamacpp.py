@@ -1,10 +1,16 @@
 """The llama.cpp lane: a real llama-server, or the embedded engine, which takes the same flags."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
+import blazar
 from blazar.engines import flags
 from blazar.engines.lane import Command, Lane, Launch
+
+EMBEDDED_SOURCE = "embedded"
+PACKAGE_HOME = str(Path(blazar.__file__).parent.parent)
+"""Where `python -P` finds this package."""
 
 COMPUTED = frozenset({"default_ctx", "slots"})
 AUTO_SLOTS = 1
@@ -32,6 +38,8 @@ class LlamaCpp(Lane):
             words += ["--api-key-file", str(launch.secret_file)]
         words += flags.argv(self.kind, self._table, launch.settings, skip=COMPUTED)
         env = {str(name): str(value) for name, value in (launch.settings.get("engine_env") or {}).items()}
+        if launch.program.source == EMBEDDED_SOURCE:
+            env["PYTHONPATH"] = PACKAGE_HOME
         return Command(tuple(words), env, ctx=ctx, slots=slots)
 
     def address_flags(self, host: str, port: int) -> tuple[str, ...]:

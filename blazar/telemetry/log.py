@@ -29,6 +29,28 @@ def rotating(file: Path) -> logging.handlers.RotatingFileHandler:
                                                 errors="replace")
 
 
+class OutputFile:
+    """A file that takes the raw output of a child; at ROTATE_AT bytes it moves to `.1`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._open()
+
+    def write(self, data: bytes) -> None:
+        if self._size + len(data) > ROTATE_AT:
+            self._file.close()
+            self._path.replace(self._path.with_name(self._path.name + ".1"))
+            self._open()
+        self._size += self._file.write(data)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _open(self) -> None:
+        self._file = open(self._path, "ab", buffering=0)
+        self._size = self._file.tell()
+
+
 def _number(level: str) -> int:
     names = {"trace": logging.DEBUG, "warn": logging.WARNING, "off": logging.CRITICAL + 1}
     return names.get(level.lower()) or logging.getLevelNamesMapping().get(level.upper(), logging.INFO)
