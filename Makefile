@@ -1,0 +1,49 @@
+# The commands to know: run, smoke, test, lint, docs-check, clean. `make` alone lists them.
+# Two environments, each renewed only when setup.cfg changed: .venv for running, with the `test` extra on top for tests.
+
+PYTHON ?= python3
+BIN := .venv/bin
+DEBIAN_PYTHON ?= /usr/bin/python3
+
+.PHONY: help run smoke test test-venv test-debian lint docs-check clean
+
+help:
+	@echo 'make run         install into .venv, start Blazar with a small model, show one answer, keep serving'
+	@echo 'make smoke       every dialect against the real model, compared with the engine itself'
+	@echo 'make test        the whole suite, with packages from PyPI and with those of Debian 12'
+	@echo 'make lint        ruff and mypy'
+	@echo 'make docs-check  are the generated pages as the code has them?'
+	@echo 'make clean       remove .venv and what tools leave behind'
+
+run: .venv/.installed
+	@$(BIN)/python tools/demo.py
+
+smoke: .venv/.installed
+	@$(BIN)/python tools/smoke.py
+
+test: test-venv test-debian
+
+test-venv: .venv/.tested
+	$(BIN)/python -m pytest
+
+test-debian:
+	@$(DEBIAN_PYTHON) tools/debian_end.py
+
+lint: .venv/.tested
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+docs-check: .venv/.installed
+	$(BIN)/python tools/reference.py --check
+
+clean:
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.installed: setup.cfg pyproject.toml
+	@$(PYTHON) tools/venv.py .venv 'llama,fast'
+	@touch $@
+
+.venv/.tested: setup.cfg pyproject.toml .venv/.installed
+	@$(PYTHON) tools/venv.py .venv 'llama,fast,test'
+	@touch $@

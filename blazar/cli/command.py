@@ -1,0 +1,32 @@
+"""`Command`: the interface of one verb. `cli/main.py` lists them; each stands in a file of its own in `commands/`."""
+
+import argparse
+from abc import ABC, abstractmethod
+
+from blazar.cli.context import Context
+
+
+class Command(ABC):
+    """One verb.
+
+    `help` is the sentence in the list of verbs; `about` says more, such as whether the verb asks a daemon or works
+    on this machine; `examples` are whole command lines, shown under the verb's own help.
+    """
+
+    name: str
+    help: str
+    about: str = ""
+    examples: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:  # noqa: B027 - a verb may take none
+        """Add the verb's own arguments to its parser."""
+
+    @abstractmethod
+    def run(self, args: argparse.Namespace, context: Context) -> int:
+        """Do it and return the exit code; raise a BlazarError for what a person should read."""
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """The `--json` of every verb that prints a table."""
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")

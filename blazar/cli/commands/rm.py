@@ -1,0 +1,27 @@
+"""`blazar rm`: remove installed models."""
+
+import argparse
+
+from blazar.cli.command import Command
+from blazar.cli.context import Context
+
+
+class Rm(Command):
+    name = "rm"
+    help = "Remove installed models"
+    about = ("Asks the daemon; without one it works on this machine's store and says so. With BLAZAR_HOST set it only\n"
+             "ever asks that daemon.")
+    examples = ("blazar rm smollm2-135m", "blazar rm solo:q4_0 solo:q8_0")
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("models", metavar="MODEL", nargs="+")
+
+    def run(self, args: argparse.Namespace, context: Context) -> int:
+        daemon = context.ask_daemon()
+        for model in args.models:
+            if daemon:
+                context.client.delete("/api/delete", {"model": model})
+            else:
+                context.store.remove(model)
+            context.out.line(f"removed {model}")
+        return 0

@@ -1,0 +1,59 @@
+"""`blazar show`: what is known of one model."""
+
+import argparse
+from typing import Any
+
+from blazar.cli.command import Command, add_json
+from blazar.cli.context import Context
+
+
+class Show(Command):
+    name = "show"
+    help = "Show what is known of a model"
+    about = ("Asks the daemon; without one it reads this machine's store and says so. With BLAZAR_HOST set it only\n"
+             "ever asks that daemon.")
+    examples = ("blazar show smollm2-135m", "blazar show smollm2-135m --template", "blazar show smollm2-135m --json")
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("model", metavar="MODEL")
+        parts = parser.add_mutually_exclusive_group()
+        parts.add_argument("--template", action="store_true", help="print only the chat template")
+        parts.add_argument("--license", action="store_true", help="print only the license")
+        add_json(parser)
+
+    def run(self, args: argparse.Namespace, context: Context) -> int:
+        if context.ask_daemon():
+            facts = context.client.post("/api/show", {"model": args.model})
+        else:
+            facts = _as_shown(context.store.describe(args.model))
+        for part in ("template", "license"):
+            if getattr(args, part):
+                context.out.line(facts.get(part) or "")
+                return 0
+        context.out.table(("FACT", "VALUE"), _rows(facts), facts)
+        return 0
+
+
+def _as_shown(model: dict[str, Any]) -> dict[str, Any]:
+    """A described model of the store in the form in which the daemon shows it."""
+    details = {key: model[key] for key in ("format", "family", "parameter_size")}
+    return {"details": {**details, "quantization_level": model["quantization"]},
+            **{key: model[key] for key in ("modified_at", "capabilities", "template", "parameters", "license",
+                                           "model_info")}}
+
+
+def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    details, file_facts = facts["details"], facts.get("model_info") or {}
+    architecture = str(file_facts.get("general.architecture", details["family"]))
+    rows = {
+        "architecture": architecture,
+        "parameters": details["parameter_size"],
+        "quantization": details["quantization_level"],
+        "context length": file_facts.get(f"{architecture}.context_length"),
+        "embedding length": file_facts.get(f"{architecture}.embedding_length"),
+        "layers": file_facts.get(f"{architecture}.block_count"),
+        "capabilities": ", ".join(facts.get("capabilities") or ()),
+        "license": (facts.get("license") or "").strip().partition("\n")[0],
+        "modified": facts.get("modified_at"),
+    }
+    return [(fact, str(value)) for fact, value in rows.items() if value not in (None, "")]

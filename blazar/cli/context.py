@@ -1,0 +1,82 @@
+"""`Context`: what one call of `blazar` stands on. Each piece is made when a verb first asks for it."""
+
+import argparse
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from blazar.cli.output import Output
+from blazar.paths import Located, locate
+
+if TYPE_CHECKING:
+    from blazar.cli.client import Client
+
+SETTING = "setting_"
+"""How the `dest` of an option begins that stands for a setting: `setting_port`."""
+
+
+class Context:
+    """The environment, the places, the configuration, the daemon and the output of this call."""
+
+    def __init__(self, args: argparse.Namespace, env: Mapping[str, str], out: Output) -> None:
+        self.env = env
+        self.out = out
+        self._args = args
+
+    @cached_property
+    def located(self) -> Located:
+        """Configuration file and data dir; what is odd about them is told once."""
+        located = locate(self.env, getattr(self._args, "config", None), getattr(self._args, "data_dir", None))
+        for warning in located.warnings:
+            self.out.note(warning)
+        return located
+
+    @cached_property
+    def config(self) -> Any:
+        """The loaded configuration, with the settings given as options of the verb on top."""
+        from blazar.config.load import load
+        return load(self.located.config_file, self.env, self.flags)
+
+    @property
+    def flags(self) -> dict[str, Any]:
+        """Settings that this call's own options replace: those whose `dest` begins with SETTING."""
+        return {name.removeprefix(SETTING): value for name, value in vars(self._args).items()
+                if name.startswith(SETTING) and value is not None}
+
+    @cached_property
+    def client(self) -> "Client":
+        """HTTP to the daemon that this call means; nothing is sent yet."""
+        from blazar.cli.client import find
+        return find(self.env, self.located.paths, lambda: self.config)
+
+    @cached_property
+    def store(self) -> Any:
+        """The models of this data dir."""
+        from blazar.store.store import Store
+        return Store(self.located.paths)
+
+    @cached_property
+    def daemon(self) -> dict[str, Any] | None:
+        """What the daemon of this data dir says of itself, None when none runs."""
+        from blazar.cli.client import daemon_status
+        return daemon_status(self.located.paths)
+
+    def ask_daemon(self) -> bool:
+        """Whether to ask the daemon. False means that none answers and the verb works locally, which is said here."""
+        if self.client.or_local():
+            return True
+        self.out.note(f"no daemon answers at {self.client.url}; working on {self.located.paths.data_dir} itself")
+        return False
+
+    def tell_daemon(self, kind: str, **fields: Any) -> None:
+        """Send a message over the control socket of this data dir, if a daemon runs there."""
+        from blazar.control import connect
+        from blazar.errors import SupervisorGone
+        try:
+            link = connect(self.located.paths.control_socket)
+        except SupervisorGone:
+            return
+        try:
+            link.ask(kind, timeout=10.0, **fields)
+        finally:
+            link.close()

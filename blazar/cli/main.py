@@ -1,0 +1,96 @@
+"""The entry of `blazar`: the parser, made from the list of verbs, and the one place where an error becomes text."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from blazar import __version__
+from blazar.cli.command import Command
+from blazar.cli.commands.doctor import Doctor
+from blazar.cli.commands.list import List
+from blazar.cli.commands.ps import Ps
+from blazar.cli.commands.pull import Pull
+from blazar.cli.commands.rm import Rm
+from blazar.cli.commands.run import Run
+from blazar.cli.commands.serve import Serve
+from blazar.cli.commands.show import Show
+from blazar.cli.commands.stop import Stop
+from blazar.cli.context import Context
+from blazar.cli.output import Output
+from blazar.errors import BlazarError
+
+VERBS: tuple[Command, ...] = (Serve(), Pull(), List(), Show(), Ps(), Run(), Stop(), Rm(), Doctor())
+
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    try:
+        try:
+            return _run(argv)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader left. Python flushes stdout once more at its end, which must not complain either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BlazarError as error:
+        print(f"blazar: {error}", file=sys.stderr)
+        return error.exit_code
+    except OSError as error:
+        print(f"blazar: the system refused: {error}", file=sys.stderr)
+        return BlazarError.exit_code
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    parser = get_parser()
+    args = parser.parse_args(argv)
+    if args.command is None:
+        parser.print_help()
+        return 0
+    context = Context(args, os.environ, Output(getattr(args, "json", False)))
+    return args.command.run(args, context)
+
+
+def get_parser() -> argparse.ArgumentParser:
+    """The whole command line; argparse-manpage makes the man page from it."""
+    parser = argparse.ArgumentParser(
+        prog="blazar", description="One daemon that turns a Linux box into a private AI server.",
+        epilog="`blazar VERB --help` shows a verb's options and examples. Exit codes: 0 done, 1 refused or failed, "
+               "2 bad usage or configuration, 3 address taken or already running, 4 no daemon answers.")
+    parser.add_argument("--version", action="version", version=f"blazar {__version__}")
+    _add_places(parser, default=None)
+    parser.set_defaults(command=None)
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB")
+    for command in VERBS:
+        _add_verb(verbs, command)
+    return parser
+
+
+def _add_verb(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]", command: Command) -> None:
+    examples = "examples:\n" + "\n".join(f"  {line}" for line in command.examples)
+    parser = verbs.add_parser(command.name, aliases=list(command.aliases), help=command.help,
+                              description="\n\n".join(filter(None, (command.help + ".", command.about))),
+                              epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter)
+    command.arguments(parser)
+    _add_places(parser, default=argparse.SUPPRESS)
+    parser.set_defaults(command=command)
+
+
+def _add_places(parser: argparse.ArgumentParser, default: object) -> None:
+    """The options that may stand before or after the verb; SUPPRESS keeps the second place from undoing the first."""
+    parser.add_argument("--config", metavar="FILE", default=default,
+                        help="configuration file (otherwise BLAZAR_CONFIG, then the usual places)")
+    parser.add_argument("--data-dir", metavar="DIR", default=default,
+                        help="data dir (otherwise blazar/ under XDG_DATA_HOME or ~/.local/share)")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

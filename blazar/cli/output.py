@@ -1,0 +1,116 @@
+"""What a verb prints: tables or the same as JSON on stdout; notes and the progress bar on stderr."""
+
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TextIO
+
+from blazar.units import format_bytes, format_duration
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def printable(text: str) -> str:
+    """`text` without control characters: model files and models may not steer a person's terminal."""
+    return _CONTROL.sub("", text)
+
+
+class Output:
+    """The two streams of one call of `blazar`. Only terminals get their text cleaned; a pipe gets every byte."""
+
+    def __init__(self, as_json: bool = False, stream: TextIO | None = None, errors: TextIO | None = None) -> None:
+        self.as_json = as_json
+        self._stream = stream or sys.stdout
+        self._errors = errors or sys.stderr
+
+    @property
+    def interactive(self) -> bool:
+        """Whether a person reads the answer."""
+        return self._stream.isatty()
+
+    def text(self, text: str) -> None:
+        """Print a piece of an answer as it comes, without a line end."""
+        self._stream.write(printable(text) if self.interactive else text)
+        self._stream.flush()
+
+    def line(self, text: str = "") -> None:
+        self.text(text + "\n")
+
+    def note(self, text: str) -> None:
+        """One line for the person, kept off stdout."""
+        self._errors.write(f"blazar: {printable(text)}\n")
+        self._errors.flush()
+
+    def json(self, value: Any) -> None:
+        self.line(json.dumps(value, indent=2, ensure_ascii=False))
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], json_rows: Any = None) -> None:
+        """Print `rows` under `columns`; with --json print `json_rows`, or one object a row when it is None."""
+        if self.as_json:
+            names = [column.lower().replace(" ", "_") for column in columns]
+            self.json([dict(zip(names, row, strict=True)) for row in rows] if json_rows is None else json_rows)
+            return
+        cells = [list(columns), *([printable(cell).replace("\n", " ") for cell in row] for row in rows)]
+        widths = [max(len(row[place]) for row in cells) for place in range(len(columns))]
+        for row in cells:
+            self.line("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+    def progress(self) -> "Progress":
+        return Progress(self._errors)
+
+
+class Progress:
+    """A bar on a terminal, with rate and time left; silent elsewhere. Call it with (stage, bytes done, bytes in all).
+
+    `total` is None or 0 when nobody knows. Use it as a context manager, so that its line is ended whatever happens.
+    """
+
+    WIDTH = 24
+    INTERVAL = 0.1
+    """Seconds between two drawings."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._shown = stream.isatty()
+        self._stage = ""
+        self._began = self._drawn = 0.0
+        self._offset = 0
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end_line()
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        if not self._shown:
+            return
+        now = self._clock()
+        if stage != self._stage:
+            self._end_line()
+            self._stage, self._began, self._drawn, self._offset = stage, now, 0.0, done
+        if now - self._drawn >= self.INTERVAL or (total and done >= total):
+            self._drawn = now
+            self._stream.write("\r\x1b[K" + self._render(now - self._began, done, total))
+            self._stream.flush()
+
+    def _render(self, elapsed: float, done: int, total: int | None) -> str:
+        """The rate counts from where this stage began, so a resumed download does not look faster than it is."""
+        rate = (done - self._offset) / elapsed if elapsed > 0 else 0.0
+        pace = f"  {format_bytes(int(rate))}/s" if rate else ""
+        if not total:
+            return f"{self._stage}  {format_bytes(done)}{pace}"
+        filled = min(self.WIDTH, self.WIDTH * done // total)
+        bar = "#" * filled + "." * (self.WIDTH - filled)
+        left = f"  {format_duration(max(1, round((total - done) / rate)))} left" if rate and done < total else ""
+        share = f"{100 * done // total:3d} %  {format_bytes(done)} of {format_bytes(total)}"
+        return f"{self._stage}  [{bar}] {share}{pace}{left}"
+
+    def _end_line(self) -> None:
+        if self._stage and self._shown:
+            self._stream.write("\n")
+            self._stream.flush()
+        self._stage = ""

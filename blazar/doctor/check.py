@@ -1,0 +1,43 @@
+"""`Check`, what it looks at, and the `Finding` it answers with."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from blazar.paths import Located
+
+State = Literal["ok", "warn", "fail"]
+_SEVERITY: tuple[State, ...] = ("ok", "warn", "fail")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One result. `fail` means that a daemon cannot do its work here; a remedy says what to type."""
+
+    check: str
+    state: State
+    found: str
+    remedy: str = ""
+
+
+class Surroundings:
+    """What the checks look at. `daemon` is the status of the daemon of this data dir, None when none runs."""
+
+    def __init__(self, located: Located, env: Mapping[str, str], daemon: Mapping[str, Any] | None = None) -> None:
+        self.located = located
+        self.env = env
+        self.daemon = daemon
+
+    @cached_property
+    def config(self) -> Any:
+        """The loaded configuration. Raises ConfigRefused: a check that needs it says so by itself."""
+        from blazar.config.load import load
+        return load(self.located.config_file, self.env, {})
+
+
+Check = Callable[[Surroundings], Finding]
+
+
+def worst(findings: Iterable[Finding]) -> State:
+    return max((finding.state for finding in findings), key=_SEVERITY.index, default="ok")

@@ -1,0 +1,13 @@
+"""Every check, in the order in which a person should mend what it finds."""
+
+from blazar.doctor.check import Check, Finding, Surroundings
+from blazar.doctor.config import check_config
+from blazar.doctor.engines import check_engine
+from blazar.doctor.network import check_port
+from blazar.doctor.store import check_data_dir, check_models
+
+CHECKS: tuple[Check, ...] = (check_config, check_data_dir, check_engine, check_models, check_port)
+
+
+def examine(surroundings: Surroundings) -> list[Finding]:
+    return [check(surroundings) for check in CHECKS]

@@ -1,0 +1,107 @@
+"""The command line as a whole: what it imports, how errors end, what help says."""
+
+import os
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from blazar import __version__
+from blazar.cli.main import VERBS, get_parser, main
+
+BLAZAR = [sys.executable, "-m", "blazar.cli.main"]
+HEAVY = ("falcon", "gevent", "peewee", "gunicorn", "requests", "urllib3", "psutil", "tomlkit")
+
+
+@pytest.fixture
+def env(tmp_path):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("BLAZAR_", "XDG_"))}
+    return {**kept, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config"),
+            "XDG_DATA_HOME": str(tmp_path / "data")}
+
+
+def run(env, *arguments, **more):
+    return subprocess.run([*BLAZAR, *arguments], env=env, capture_output=True, text=True, timeout=30, **more)
+
+
+def test_version_imports_nothing_heavy(env):
+    code = ("import sys, blazar.cli.main as m\n"
+            "try: m.main(['--version'])\n"
+            "except SystemExit as end: assert end.code == 0\n"
+            f"print(sorted(set({HEAVY!r}) & set(sys.modules)))")
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=30)
+    assert done.stdout == f"blazar {__version__}\n[]\n", done.stderr
+
+
+def test_without_a_verb_help_is_printed(env):
+    done = run(env)
+    assert done.returncode == 0
+    for command in VERBS:
+        assert command.name in done.stdout and command.help in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("command", VERBS, ids=lambda command: command.name)
+def test_every_verb_has_help_and_examples_that_parse(command, capsys):
+    with pytest.raises(SystemExit) as end:
+        main([command.name, "--help"])
+    assert end.value.code == 0
+    text = capsys.readouterr().out
+    assert command.examples
+    for example in command.examples:
+        assert f"  {example}" in text
+        words = shlex.split(example.partition(" < ")[0].partition(" | ")[0].partition(" > ")[0])
+        assert words[0] == "blazar"
+        assert get_parser().parse_args(words[1:]).command.name == command.name
+
+
+@pytest.mark.parametrize("command", VERBS, ids=lambda command: command.name)
+def test_aliases_lead_to_the_verb(command):
+    needed = {"pull": ["x"], "show": ["x"], "run": ["x"], "stop": ["x"], "rm": ["x"], "config": ["list"]}
+    for alias in command.aliases:
+        assert get_parser().parse_args([alias, *needed.get(command.name, [])]).command is command
+
+
+@pytest.mark.parametrize("argv", [["--data-dir", "/x", "list"], ["list", "--data-dir", "/x"],
+                                  ["--data-dir", "/y", "list", "--data-dir", "/x"]])
+def test_places_stand_before_or_after_the_verb(argv):
+    args = get_parser().parse_args(argv)
+    assert (args.data_dir, args.config) == ("/x", None)
+
+
+def test_an_unknown_verb_is_bad_usage(env):
+    done = run(env, "lst")
+    assert done.returncode == 2
+    assert "lst" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_an_error_is_one_line_and_an_exit_code(env):
+    done = run({**env, "BLAZAR_HOST": "127.0.0.1:9"}, "ps")
+    assert done.returncode == 4
+    assert done.stdout == ""
+    assert done.stderr == ("blazar: no daemon answers at http://127.0.0.1:9; start one with `blazar serve`, or set "
+                           "BLAZAR_HOST to where it runs\n")
+
+
+def test_a_bad_target_is_bad_usage(env):
+    done = run({**env, "BLAZAR_HOST": "127.0.0.1:http"}, "ps")
+    assert done.returncode == 2
+    assert "write host:port" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_reader_that_leaves_is_no_error(env):
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run([*BLAZAR, "--help"], env=env, stdout=writing, stderr=subprocess.PIPE, timeout=30)
+    finally:
+        os.close(writing)
+    assert done.stderr == b""
+
+
+def test_the_man_page_can_be_built():
+    manpage = pytest.importorskip("build_manpages.manpage")
+    page = str(manpage.Manpage(get_parser()))
+    assert page.startswith(".TH BLAZAR")
+    for command in VERBS:
+        assert command.help in page
