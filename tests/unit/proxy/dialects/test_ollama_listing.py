@@ -8,8 +8,9 @@ from blazar.proxy.dialects import ollama_listing
 from blazar.transport import Endpoint
 
 ENTRY = {"name": "solo:q4_0", "size": 1000, "digest": "ab" * 32, "modified_at": "2026-01-01T00:00:00Z",
-         "architecture": "llama", "family": "llama", "format": "gguf", "parameter_count": 134515008, "parameter_size": "134.5M",
-         "quantization": "Q4_1", "context_length": 8192, "capabilities": ["completion"], "embedding_length": 576}
+         "architecture": "llama", "family": "llama", "format": "gguf", "parameter_count": 134515008,
+         "parameter_size": "134.5M", "quantization": "Q4_1", "context_length": 8192, "capabilities": ["completion"],
+         "embedding_length": 576}
 DETAILS = {"parent_model": "", "format": "gguf", "family": "llama", "families": ["llama"], "parameter_size": "134.5M",
            "quantization_level": "Q4_1"}
 ENDPOINT = Endpoint("solo:q4_0#1", "solo:q4_0", ("127.0.0.1", 1), None, "llamacpp", 1, 1, 2048, 5000, 0, 300.0, 0.0)

@@ -87,8 +87,9 @@ def test_refusals_name_the_field(fields, why):
 
 def test_options():
     given = {"temperature": 0, "top_p": 0.9, "top_k": 40.0, "min_p": 0.1, "seed": 7, "num_predict": 12,
-             "stop": ["a", ""], "repeat_penalty": 1.1, "presence_penalty": 0.2, "frequency_penalty": 0.3, "mirostat": 2,
-             "mirostat_tau": 5, "mirostat_eta": 0.1, "num_ctx": 4096, "num_gpu": 1, "unknown": {}, "typical_p": None, "repeat_last_n": 64}
+             "stop": ["a", ""], "repeat_penalty": 1.1, "presence_penalty": 0.2, "frequency_penalty": 0.3,
+             "mirostat": 2, "mirostat_tau": 5, "mirostat_eta": 0.1, "repeat_last_n": 64, "num_ctx": 4096,
+             "num_gpu": 1, "unknown": {}, "typical_p": None}
     wanted = {"temperature": 0, "top_p": 0.9, "top_k": 40, "min_p": 0.1, "seed": 7, "max_tokens": 12, "stop": ["a"],
               "repeat_penalty": 1.1, "presence_penalty": 0.2, "frequency_penalty": 0.3, "mirostat": 2,
               "mirostat_tau": 5, "mirostat_eta": 0.1, "repeat_last_n": 64}
