@@ -32,7 +32,7 @@ class Application:
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
         self._falcon = falcon.App()
-        self._falcon.add_error_handler(Exception, self._unrouted)
+        self._falcon.add_error_handler((Exception, falcon.HTTPError), self._unrouted)
         for path in dict.fromkeys(route.path for route in ROUTES):
             self._falcon.add_route(path, _Door(self, path))
 
@@ -53,7 +53,8 @@ class Application:
         except Exception as error:
             self.refuse(request, error, route.dialect)
 
-    def refuse(self, request: Request, error: Exception, dialect: str, headers: tuple[tuple[str, str], ...] = ()) -> None:
+    def refuse(self, request: Request, error: Exception, dialect: str,
+               headers: tuple[tuple[str, str], ...] = ()) -> None:
         """Tell the client about `error`; once the answer has begun, only the end of the connection can."""
         if not isinstance(error, BlazarError | ClientGone):
             log.error("request %s failed: %s %s", request.id, request.method, request.path, exc_info=error)
