@@ -1,0 +1,148 @@
+"""`Assembler`: a whole `Answer` from the child's stream of completion chunks."""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from blazar.errors import ChildFailed
+from blazar.proxy.exchange import Answer, ToolCall
+from blazar.proxy.json import BadJson, loads
+
+
+@dataclass
+class Piece:
+    """What one chunk added to the answer; `calls` are (position in `answer.tool_calls`, more arguments)."""
+
+    text: str = ""
+    thinking: str = ""
+    calls: list[tuple[int, str]] = field(default_factory=list)
+
+
+def call_id() -> str:
+    """A new id for a tool call, in OpenAI's form."""
+    return f"call_{secrets.token_hex(12)}"
+
+
+class Assembler:
+    """Adds up `chat.completion.chunk` or `text_completion` chunks; `answer` is complete after `finish`.
+
+    Only the first choice counts. `new_id` names calls that the child left without an id.
+    """
+
+    def __init__(self, new_id: Callable[[], str] = call_id) -> None:
+        self.answer = Answer()
+        self._new_id = new_id
+        self._positions: dict[Any, int] = {}
+        self._reason = "stop"
+        self._text: list[str] = []
+        self._thinking: list[str] = []
+
+    def feed(self, chunk: dict[str, Any]) -> Piece:
+        """Add one chunk; the result is what it added. Raises ChildFailed when the chunk reports an error."""
+        if chunk.get("error"):
+            raise ChildFailed(_error_text(chunk["error"]))
+        self._count(chunk)
+        choice = _first_choice(chunk)
+        if choice is None:
+            return Piece()
+        delta = choice.get("delta") if isinstance(choice.get("delta"), dict) else {}
+        piece = Piece(text=_text(delta.get("content")) or _text(choice.get("text")),
+                      thinking=_text(delta.get("reasoning_content")) or _text(delta.get("reasoning")))
+        self._text.append(piece.text)
+        self._thinking.append(piece.thinking)
+        calls = delta.get("tool_calls")
+        for call in calls if isinstance(calls, list) else []:
+            if isinstance(call, dict):
+                piece.calls.append(self._add_call(call))
+        self._reason = _text(choice.get("finish_reason")) or self._reason
+        self.answer.stop_text = _stop_text(choice) or _stop_text(chunk) or self.answer.stop_text
+        return piece
+
+    def finish(self) -> Answer:
+        """The answer, after the child's last chunk."""
+        answer = self.answer
+        answer.text, answer.thinking = "".join(self._text), "".join(self._thinking)
+        answer.finish_reason = self._reason
+        if answer.tool_calls:
+            cut_off = answer.finish_reason == "length" and arguments_of(answer.tool_calls[-1]) is None
+            answer.finish_reason = "length" if cut_off else "tool_calls"
+        elif answer.finish_reason == "tool_calls":
+            answer.finish_reason = "stop"
+        return answer
+
+    def _add_call(self, delta: dict[str, Any]) -> tuple[int, str]:
+        function = delta.get("function") if isinstance(delta.get("function"), dict) else {}
+        position = self._position(delta)
+        call = self.answer.tool_calls[position]
+        call.name = call.name or _text(function.get("name"))
+        more = _text(function.get("arguments"))
+        call.arguments += more
+        return position, more
+
+    def _position(self, delta: dict[str, Any]) -> int:
+        """Where the call of this delta stands: by its index, else its id, else it continues the last one."""
+        calls, given = self.answer.tool_calls, _text(delta.get("id"))
+        index = delta.get("index")
+        key = index if isinstance(index, int) else given
+        if key == "" and calls:
+            return len(calls) - 1
+        if key not in self._positions:
+            self._positions[key] = len(calls)
+            calls.append(ToolCall(given or self._new_id(), "", ""))
+        return self._positions[key]
+
+    def _count(self, chunk: dict[str, Any]) -> None:
+        """Take over token counts and times: `usage` is OpenAI's object, `timings` llama.cpp's."""
+        usage, timings = chunk.get("usage"), chunk.get("timings")
+        total = self.answer.usage
+        if isinstance(timings, dict):
+            total.cached_tokens = _number(timings.get("cache_n"))
+            total.prompt_tokens = _number(timings.get("prompt_n")) + total.cached_tokens
+            total.completion_tokens = _number(timings.get("predicted_n"))
+            total.prompt_ns = _number(timings.get("prompt_ms"), 1_000_000)
+            total.completion_ns = _number(timings.get("predicted_ms"), 1_000_000)
+        if isinstance(usage, dict):
+            total.prompt_tokens = _number(usage.get("prompt_tokens"))
+            total.completion_tokens = _number(usage.get("completion_tokens"))
+            details = usage.get("prompt_tokens_details")
+            if isinstance(details, dict):
+                total.cached_tokens = _number(details.get("cached_tokens"))
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any] | None:
+    """The arguments of a call as an object; None when the model did not write one. No arguments are `{}`."""
+    try:
+        value = loads(call.arguments.encode()) if call.arguments.strip() else {}
+    except BadJson:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _first_choice(chunk: dict[str, Any]) -> dict[str, Any] | None:
+    choices = chunk.get("choices")
+    for choice in choices if isinstance(choices, list) else []:
+        if isinstance(choice, dict) and not choice.get("index"):
+            return choice
+    return None
+
+
+def _stop_text(place: dict[str, Any]) -> str | None:
+    """The stop sequence that ended the answer, by the names that vLLM, SGLang and llama.cpp give it."""
+    for name in ("stop_reason", "matched_stop", "stopping_word"):
+        if _text(place.get(name)):
+            return place[name]
+    return None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _number(value: Any, scale: int = 1) -> int:
+    return max(0, round(value * scale)) if isinstance(value, int | float) else 0
+
+
+def _error_text(error: Any) -> str:
+    message = error.get("message") if isinstance(error, dict) else error
+    return f"the engine failed in the middle of its answer: {message}"

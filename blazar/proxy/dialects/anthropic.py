@@ -1,0 +1,43 @@
+"""Anthropic's wire form: /v1/messages, translated to and from chat completions."""
+
+import secrets
+from collections.abc import Callable, Mapping
+
+from blazar.proxy.assemble import Assembler
+from blazar.proxy.dialects import anthropic_request
+from blazar.proxy.dialects.anthropic_render import error_envelope, message
+from blazar.proxy.dialects.anthropic_stream import AnthropicTranslator, error_event
+from blazar.proxy.dialects.dialect import Dialect
+from blazar.proxy.dialects.fields import boolean, model_name, public
+from blazar.proxy.exchange import Answer, Exchange
+from blazar.proxy.json import dumps, load_object
+
+
+def random_id(prefix: str) -> str:
+    """A new id: 'msg_...' for a message, 'toolu_...' for a call that the child left unnamed."""
+    return f"{prefix}_{secrets.token_hex(12)}"
+
+
+class AnthropicDialect(Dialect):
+    name = "anthropic"
+
+    def __init__(self, new_id: Callable[[str], str] = random_id) -> None:
+        self._new_id = new_id
+
+    def parse(self, operation: str, body: bytes, headers: Mapping[str, str], request_id: str) -> Exchange:
+        payload = load_object(body)
+        return Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload),
+                        stream=boolean(payload, "stream", default=False), body=body, payload=payload,
+                        upstream_body=dumps(anthropic_request.chat(payload)))
+
+    def error(self, error: Exception) -> tuple[int, bytes]:
+        return public(error).status, dumps(error_envelope(error))
+
+    def stream_error(self, error: Exception) -> bytes:
+        return error_event(error)
+
+    def translator(self, exchange: Exchange) -> AnthropicTranslator:
+        return AnthropicTranslator(exchange, Assembler(lambda: self._new_id("toolu")), lambda: self._new_id("msg"))
+
+    def render(self, exchange: Exchange, answer: Answer) -> bytes:
+        return dumps(message(exchange, answer, self._new_id("msg")))

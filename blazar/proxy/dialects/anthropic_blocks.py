@@ -1,0 +1,90 @@
+"""Anthropic's content blocks as text and parts of a chat message; a block we cannot pass on leaves a placeholder."""
+
+from typing import Any
+
+from blazar.proxy.dialects import images
+from blazar.proxy.dialects.fields import mapping, refuse, text
+from blazar.proxy.json import dumps
+
+SHOWN = 200
+"""Characters of a block that its placeholder shows."""
+
+
+def shown_parts(blocks: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    """A user's blocks in order: a string when all are text, parts when there are images."""
+    if not any(block.get("type") == "image" for block in blocks):
+        return plain_text(blocks)
+    return [_image(block) if block.get("type") == "image" else {"type": "text", "text": block_text(block)}
+            for block in blocks]
+
+
+def plain_text(blocks: list[dict[str, Any]]) -> str:
+    return "\n".join(block_text(block) for block in blocks)
+
+
+def tool_result_text(block: dict[str, Any]) -> str:
+    """The content of a tool's result as text, '' when it has none; an error says so."""
+    content = block.get("content")
+    words = content if isinstance(content, str) else plain_text(_inner(block, "content", block["where"]))
+    return f"Error: {words}" if block.get("is_error") is True else words
+
+
+def block_text(block: dict[str, Any]) -> str:
+    """One block as text."""
+    where = block.get("where", "")
+    kind = block.get("type")
+    if kind == "text":
+        return text(block, "text", where)
+    if kind == "document":
+        return _document(block, where)
+    if kind == "search_result":
+        heading = [text(block, "title", where), text(block, "source", where)]
+        return "\n".join([*filter(None, heading), plain_text(_inner(block, "content", where))])
+    if not isinstance(kind, str):
+        refuse(f"{where}type", "the kind of the block, like \"text\"", kind)
+    return placeholder(block)
+
+
+def placeholder(block: dict[str, Any]) -> str:
+    """A short note in place of a block that the model cannot be shown: '[image]', '[tool_reference: {...}]'."""
+    facts = {key: value for key, value in block.items() if key not in ("type", "where", "source", "cache_control")}
+    shown = dumps(facts).decode() if facts else ""
+    shown = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
+    return f"[{block['type']}: {shown}]" if shown else f"[{block['type']}]"
+
+
+def _document(block: dict[str, Any], where: str) -> str:
+    source = mapping(block, "source", where)
+    if source.get("type") == "text":
+        words = text(source, "data", f"{where}source.")
+    elif source.get("type") == "content" and isinstance(source.get("content"), str):
+        words = source["content"]
+    elif source.get("type") == "content":
+        words = plain_text(_inner(source, "content", f"{where}source."))
+    else:
+        return placeholder(block)
+    heading = [text(block, "title", where), text(block, "context", where)]
+    return "\n".join([*filter(None, heading), words])
+
+
+def _image(block: dict[str, Any]) -> dict[str, Any]:
+    where = f"{block['where']}source."
+    source = mapping(block, "source", block["where"])
+    if source.get("type") == "base64":
+        return images.part(text(source, "data", where), f"`{where}data`")
+    if source.get("type") == "url":
+        return images.url_part(text(source, "url", where), f"`{where}url`")
+    refuse(f"{where}type", "base64 or url", source.get("type"))
+
+
+def _inner(holder: dict[str, Any], field: str, where: str) -> list[dict[str, Any]]:
+    """The blocks inside a block, each with its place."""
+    inner = holder.get(field)
+    if inner is None:
+        return []
+    if not isinstance(inner, list):
+        refuse(where + field, "a string or a list of blocks", inner)
+    for position, block in enumerate(inner):
+        if not isinstance(block, dict):
+            refuse(f"{where}{field}[{position}]", "a block", block)
+    return [{**block, "where": f"{where}{field}[{position}]."} for position, block in enumerate(inner)]

@@ -1,0 +1,67 @@
+"""Ollama's wire form: /api/chat and /api/generate, translated to and from chat completions."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from blazar.proxy.assemble import Assembler, call_id
+from blazar.proxy.dialects import ollama_request as request
+from blazar.proxy.dialects.dialect import Dialect
+from blazar.proxy.dialects.fields import boolean, model_name, objects, public, strings, text
+from blazar.proxy.dialects.ollama_render import OllamaTranslator, Writer, error_line
+from blazar.proxy.exchange import Answer, Exchange
+from blazar.proxy.json import dumps, load_object
+
+
+class OllamaDialect(Dialect):
+    """Operations `chat` and `generate`.
+
+    A request without messages or prompt only loads the model, or unloads it when its keep_alive is 0: it has
+    `knobs["load_only"]`, nothing for the child, and `render` writes its answer.
+    """
+
+    name = "ollama"
+    stream_type = "application/x-ndjson"
+
+    def __init__(self, now: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic,
+                 new_id: Callable[[], str] = call_id) -> None:
+        self._writer = Writer(now, monotonic)
+        self._new_id = new_id
+
+    def parse(self, operation: str, body: bytes, headers: Mapping[str, str], request_id: str) -> Exchange:
+        payload = load_object(body)
+        exchange = Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload),
+                            stream=boolean(payload, "stream", default=True), body=body, payload=payload,
+                            keep_alive=request.keep_alive(payload.get("keep_alive")))
+        if _is_load_only(operation, payload):
+            exchange.stream = False
+            exchange.knobs["load_only"] = True
+        elif operation == "chat":
+            exchange.upstream_body = dumps(request.chat(payload))
+        elif boolean(payload, "raw", default=False):
+            exchange.upstream_path = "/v1/completions"
+            exchange.upstream_body = dumps(request.raw(payload))
+        else:
+            exchange.upstream_body = dumps(request.generate(payload))
+        return exchange
+
+    def error(self, error: Exception) -> tuple[int, bytes]:
+        known = public(error)
+        return known.status, dumps({"error": known.message})
+
+    def stream_error(self, error: Exception) -> bytes:
+        return error_line(error)
+
+    def translator(self, exchange: Exchange) -> OllamaTranslator:
+        return OllamaTranslator(exchange, self._writer, Assembler(self._new_id))
+
+    def render(self, exchange: Exchange, answer: Answer) -> bytes:
+        if exchange.knobs.get("load_only"):
+            return dumps(self._writer.loaded(exchange))
+        return dumps(self._writer.whole(exchange, answer))
+
+
+def _is_load_only(operation: str, payload: dict[str, Any]) -> bool:
+    if operation == "chat":
+        return not objects(payload, "messages")
+    return not text(payload, "prompt") and not strings(payload, "images")

@@ -1,0 +1,65 @@
+"""Ollama's answers about models: what is installed (`tags`), one of them (`show`), what is loaded (`ps`)."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from blazar.proxy.dialects.times import rfc3339
+
+_CENTURY = 100 * 365 * 86400.0
+
+
+def version(number: str) -> dict[str, Any]:
+    return {"version": number}
+
+
+def tags(models: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """GET /api/tags; `models` are the snapshot's models by the name to show."""
+    return {"models": [{**_heading(name, entry), "size": entry["size"], "modified_at": entry["modified_at"]}
+                       for name, entry in models.items()]}
+
+
+def show(described: Mapping[str, Any]) -> dict[str, Any]:
+    """POST /api/show; `described` is the supervisor's answer to `describe`."""
+    model = described["model"]
+    return {"license": model.get("license") or "", "parameters": model.get("parameters") or "",
+            "template": model.get("template") or "", "modelfile": "", "details": _details(model),
+            "model_info": _facts(model), "capabilities": list(model["capabilities"]),
+            "modified_at": model["modified_at"]}
+
+
+def ps(rows: Iterable[Mapping[str, Any]], now: Callable[[], float] = time.time) -> dict[str, Any]:
+    """GET /api/ps; a row has `endpoint`, `model` (its snapshot entry) and `expires_at` (epoch, or None: never).
+
+    A model that never expires is said to do so a hundred years from now.
+    """
+    latest = now() + _CENTURY
+    loaded = []
+    for row in rows:
+        endpoint, expires_at = row["endpoint"], row["expires_at"]
+        until = latest if expires_at is None else min(expires_at, latest)
+        loaded.append({**_heading(endpoint.model, row["model"]), "size": endpoint.size or row["model"]["size"],
+                       "size_vram": endpoint.size_vram, "context_length": endpoint.ctx,
+                       "expires_at": rfc3339(until)})
+    return {"models": loaded}
+
+
+def _heading(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": name, "model": name, "digest": entry["digest"], "details": _details(entry)}
+
+
+def _details(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Clients decide on these: what the file does not tell is `unknown`, never empty."""
+    family = entry.get("family") or entry.get("architecture") or "unknown"
+    return {"parent_model": "", "format": entry.get("format") or "gguf", "family": family, "families": [family],
+            "parameter_size": entry.get("parameter_size") or "unknown",
+            "quantization_level": entry.get("quantization") or "unknown"}
+
+
+def _facts(model: Mapping[str, Any]) -> dict[str, Any]:
+    """The file's own keys, and those that clients look for whether or not the file has them."""
+    architecture = model.get("architecture") or "unknown"
+    wanted = {"general.architecture": architecture, "general.parameter_count": model.get("parameter_count"),
+              f"{architecture}.context_length": model.get("context_length"),
+              f"{architecture}.embedding_length": model.get("embedding_length")}
+    return {**(model.get("model_info") or {}), **{key: value for key, value in wanted.items() if value}}

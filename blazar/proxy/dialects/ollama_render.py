@@ -1,0 +1,96 @@
+"""A child's answer as Ollama writes it: one JSON object, or a line for each piece and a last one with the counts."""
+
+from collections.abc import Callable
+from typing import Any
+
+from blazar.proxy.assemble import Assembler, arguments_of
+from blazar.proxy.dialects.fields import public
+from blazar.proxy.dialects.times import rfc3339
+from blazar.proxy.exchange import Answer, Exchange, Usage
+from blazar.proxy.json import dumps
+
+
+class OllamaTranslator:
+    """The NDJSON stream of one answer. Tool calls follow the text in one line, before the last."""
+
+    def __init__(self, exchange: Exchange, writer: "Writer", assembler: Assembler) -> None:
+        self._exchange = exchange
+        self._writer = writer
+        self._assembler = assembler
+
+    @property
+    def usage(self) -> Usage:
+        return self._assembler.answer.usage
+
+    def feed(self, event: dict[str, Any]) -> bytes:
+        piece = self._assembler.feed(event)
+        if not piece.text and not piece.thinking:
+            return b""
+        return self._line(piece.text, piece.thinking)
+
+    def finish(self) -> bytes:
+        answer = self._assembler.finish()
+        calls, raw = split_calls(answer)
+        lines = self._line(raw, "", calls) if calls or raw else b""
+        last = self._writer.body(self._exchange, "", "") | self._writer.ending(self._exchange, answer)
+        return lines + dumps(last) + b"\n"
+
+    def fail(self, error: Exception) -> bytes:
+        return error_line(error)
+
+    def _line(self, text: str, thinking: str, calls: list[dict[str, Any]] | None = None) -> bytes:
+        return dumps(self._writer.body(self._exchange, text, thinking, calls) | {"done": False}) + b"\n"
+
+
+class Writer:
+    """Writes the parts of an answer. `now` is wall time and `monotonic` CLOCK_MONOTONIC, both in seconds."""
+
+    def __init__(self, now: Callable[[], float], monotonic: Callable[[], float]) -> None:
+        self._now = now
+        self._monotonic = monotonic
+
+    def whole(self, exchange: Exchange, answer: Answer) -> dict[str, Any]:
+        """The buffered answer."""
+        calls, raw = split_calls(answer)
+        return self.body(exchange, answer.text + raw, answer.thinking, calls) | self.ending(exchange, answer)
+
+    def loaded(self, exchange: Exchange) -> dict[str, Any]:
+        """The answer to a request without a prompt, which only loads or unloads the model."""
+        reason = "unload" if exchange.keep_alive == 0 else "load"
+        return self.body(exchange, "", "") | {"done": True, "done_reason": reason}
+
+    def body(self, exchange: Exchange, text: str, thinking: str,
+             calls: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+        head = {"model": exchange.asked, "created_at": rfc3339(self._now())}
+        more = {"thinking": thinking} if thinking else {}
+        if exchange.operation == "generate":
+            return head | {"response": text} | more
+        if calls:
+            more["tool_calls"] = calls
+        return head | {"message": {"role": "assistant", "content": text} | more}
+
+    def ending(self, exchange: Exchange, answer: Answer) -> dict[str, Any]:
+        """The closing fields: why it ended, tokens, and times in nanoseconds."""
+        usage = answer.usage
+        working = exchange.load_ns + usage.prompt_ns + usage.completion_ns
+        elapsed = round((self._monotonic() - exchange.started) * 1e9) if exchange.started else 0
+        return {"done": True, "done_reason": "length" if answer.finish_reason == "length" else "stop",
+                "total_duration": max(elapsed, working), "load_duration": exchange.load_ns,
+                "prompt_eval_count": usage.prompt_tokens, "prompt_eval_duration": usage.prompt_ns,
+                "eval_count": usage.completion_tokens, "eval_duration": usage.completion_ns}
+
+
+def split_calls(answer: Answer) -> tuple[list[dict[str, Any]], str]:
+    """The calls whose arguments are an object, and the others as the model wrote them, for the reader to see."""
+    calls, raw = [], []
+    for call in answer.tool_calls:
+        arguments = arguments_of(call)
+        if arguments is None:
+            raw.append(f"{call.name}({call.arguments})")
+        else:
+            calls.append({"id": call.id, "function": {"name": call.name, "arguments": arguments}})
+    return calls, "\n".join(raw)
+
+
+def error_line(error: Exception) -> bytes:
+    return dumps({"error": public(error).message}) + b"\n"
