@@ -5,6 +5,7 @@ the answer into `exchange.sink`. `Answer` is a whole answer put together from th
 translate.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -33,6 +34,14 @@ class Sink(Protocol):
 
 class ClientGone(Exception):
     """The client closed its connection; nothing can be told to it any more."""
+
+
+class Retryable(Exception):
+    """An attempt failed before any byte of an answer, and may be made once more; `error` is what to say if not."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 @dataclass
@@ -116,6 +125,16 @@ class Exchange:
     load_ns: int = 0
     """Nanoseconds spent waiting for the model to load."""
     endpoint: Endpoint | None = None
+    ended_by: Exception | None = None
+    """Why the gateway itself ended this exchange, when it did."""
+    interrupt: Callable[[], None] | None = None
+    """Wakes whoever waits for the child's bytes; set while there is a connection to the child."""
+
+    def end(self, error: Exception) -> None:
+        """End the exchange from outside: the child's connection closes and `error` is told to the client."""
+        self.ended_by = self.ended_by or error
+        if self.interrupt is not None:
+            self.interrupt()
 
 
 @dataclass

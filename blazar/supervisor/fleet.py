@@ -40,9 +40,11 @@ class Fleet:
 
     def keep(self, model: str, seconds: float | None) -> None:
         """Set how long the model stays after its last request; None = as configured."""
-        child = self._child(model)
-        child.keep_for(self._keep_alive if seconds is None else seconds)
-        self._means.changed()
+        child = self._children.get(model)
+        if child is not None:
+            child.keep_for(self._keep_alive if seconds is None else seconds)
+            self._means.changed()
+            self._seek_idle()
 
     def evict(self, model: str, then: Callable[[bool], None]) -> None:
         """Unload the model when its running requests have ended; `then` is told whether it was loaded."""
@@ -114,6 +116,9 @@ class Fleet:
 
     def _look_around(self) -> None:
         self._means.loop.later(LOOK_AROUND, self._look_around)
+        self._seek_idle()
+
+    def _seek_idle(self) -> None:
         if idle.decide(self._means.loop.now(), self._view()) and not self._stopping:
             self._workers.refresh(self._evict_idle)
 

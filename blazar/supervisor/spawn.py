@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import quote
 
 from blazar.paths import Paths
+from blazar.store.name import file_safe
 from blazar.supervisor.processes import MARK, start_time
 from blazar.telemetry.log import OutputFile
 
@@ -23,11 +23,6 @@ KEPT = frozenset({"PATH", "HOME", "USER", "LANG", "LANGUAGE", "TZ", "TMPDIR", "L
 KEPT_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "HIP_", "ROCR_", "HSA_", "GGML_", "OMP_", "VK_")
 LAST_LINES = 40
 LONGEST_LINE = 4096
-
-
-def file_safe(name: str) -> str:
-    """The name as a file name: everything but letters, digits and `_.-~` percent-encoded."""
-    return quote(name, safe="")
 
 
 def child_environment(environ: Mapping[str, str], mark: str, extra: Mapping[str, str]) -> dict[str, str]:

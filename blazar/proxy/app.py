@@ -1,0 +1,109 @@
+"""The gateway as a WSGI application: Falcon finds the route, the resource pushes the answer into the sink.
+
+Every answer, errors included, goes through the sink, which writes the head itself; what Falcon returns is used only
+where it answers on its own (OPTIONS).
+"""
+
+import importlib
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import falcon
+from gunicorn.workers.base_async import ALREADY_HANDLED
+
+from blazar.errors import BlazarError, MethodRefused, RequestRefused, RouteNotFound
+from blazar.proxy.exchange import ClientGone
+from blazar.proxy.gateway import Gateway
+from blazar.proxy.request import Request
+from blazar.proxy.routes import ROUTES, Route, dialect_of, methods
+
+REQUEST = "blazar.request"
+"""Where the environ keeps our Request."""
+
+log = logging.getLogger("blazar.proxy")
+
+Resource = Callable[[Gateway, Request, Route], None]
+
+
+class Application:
+    """The WSGI callable."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+        self._falcon = falcon.App()
+        self._falcon.add_error_handler(Exception, self._unrouted)
+        for path in dict.fromkeys(route.path for route in ROUTES):
+            self._falcon.add_route(path, _Door(self, path))
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        gateway = self.gateway
+        request = Request(environ, max_body=gateway.max_body, write_timeout=gateway.write_timeout,
+                          draining=lambda: gateway.draining)
+        environ[REQUEST] = request
+        answer = self._falcon(environ, start_response)
+        return ALREADY_HANDLED if request.sink.started or request.sink.gone else answer
+
+    def serve(self, request: Request, route: Route, resource: Resource) -> None:
+        """Check the API key, run the resource, and turn what it raises into an answer."""
+        try:
+            if not route.open:
+                request.api_key = self.gateway.keys.identify(request.headers)
+            resource(self.gateway, request, route)
+        except Exception as error:
+            self.refuse(request, error, route.dialect)
+
+    def refuse(self, request: Request, error: Exception, dialect: str, headers: tuple[tuple[str, str], ...] = ()) -> None:
+        """Tell the client about `error`; once the answer has begun, only the end of the connection can."""
+        if not isinstance(error, BlazarError | ClientGone):
+            log.error("request %s failed: %s %s", request.id, request.method, request.path, exc_info=error)
+        if isinstance(error, ClientGone) or request.sink.started:
+            request.sink.gone = request.sink.gone or isinstance(error, ClientGone)
+            request.sink.abort()
+            return
+        status, body = self.gateway.dialects[dialect].error(error)
+        if status == 401:
+            headers = (*headers, ("WWW-Authenticate", "Bearer"))
+        if isinstance(error, BlazarError) and error.retry_after is not None:
+            headers = (*headers, ("Retry-After", str(max(1, round(error.retry_after)))))
+        try:
+            request.answer(status, body, headers=headers)
+        except ClientGone:
+            request.sink.abort()
+
+    def _unrouted(self, req: falcon.Request, resp: falcon.Response, error: Exception, params: dict[str, Any]) -> None:
+        """Falcon's error handler: unknown paths, wrong methods, and heads that Falcon itself refuses."""
+        request: Request = req.env[REQUEST]
+        headers: tuple[tuple[str, str], ...] = ()
+        if isinstance(error, falcon.HTTPMethodNotAllowed):
+            allowed = ", ".join(sorted(methods(req.uri_template)))
+            headers = (("Allow", allowed),)
+            error = MethodRefused(path=request.path, method=request.method, allowed=allowed)
+        elif isinstance(error, falcon.HTTPNotFound):
+            error = RouteNotFound(method=request.method, path=request.path)
+        elif isinstance(error, falcon.HTTPError):
+            error = RequestRefused(error.title or "this request cannot be read")
+        self.refuse(request, error, dialect_of(request.path), headers)
+
+
+class _Door:
+    """One path as Falcon wants it: an `on_<method>` for each of its routes."""
+
+    def __init__(self, app: Application, path: str) -> None:
+        for method, route in methods(path).items():
+            setattr(self, f"on_{method.lower()}", _responder(app, route, _resource(route.resource)))
+
+
+def _responder(app: Application, route: Route, resource: Resource) -> Callable[..., None]:
+    def respond(req: falcon.Request, resp: falcon.Response, **params: str) -> None:
+        app.serve(req.env[REQUEST], route, resource)
+    return respond
+
+
+def _resource(name: str) -> Resource:
+    module, _, function = name.partition(".")
+    return getattr(importlib.import_module(f"blazar.proxy.resources.{module}"), function)
+
+
+def create_app(gateway: Gateway) -> Application:
+    return Application(gateway)

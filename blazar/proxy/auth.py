@@ -1,0 +1,82 @@
+"""API keys: who is calling, and which models they may use. One function for every route.
+
+Keys are compared as SHA-256 digests, each with each, so the time says nothing about how close a guess came.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from blazar.errors import BlazarError, ModelForbidden, Unauthenticated
+
+HASHED = "sha256:"
+"""Prefix of a configured key that is given as the SHA-256 of the real one, in hexadecimal."""
+
+
+@dataclass(frozen=True)
+class ApiKey:
+    """A caller's credential: its name, the digest of its text, and the references it may use (none = all)."""
+
+    name: str
+    digest: bytes
+    models: tuple[str, ...] = ()
+
+
+class KeyRing:
+    """The configured API keys. Without any, everybody is let in."""
+
+    def __init__(self, entries: Iterable[Mapping[str, Any]], resolve: Callable[[str], str]) -> None:
+        """`resolve` gives the canonical name of a reference, or raises a BlazarError."""
+        self._resolve = resolve
+        self._keys = [_api_key(number, entry) for number, entry in enumerate(entries, 1)]
+
+    @property
+    def active(self) -> bool:
+        return bool(self._keys)
+
+    def identify(self, headers: Mapping[str, str]) -> ApiKey | None:
+        """The API key of a request's head (lower-case names); None when keys are off. Raises Unauthenticated."""
+        if not self._keys:
+            return None
+        digest = hashlib.sha256(_presented(headers).encode("latin-1", "replace")).digest()
+        found = None
+        for key in self._keys:
+            if hmac.compare_digest(digest, key.digest):
+                found = key
+        if found is None:
+            raise Unauthenticated
+        return found
+
+    def check_model(self, key: ApiKey | None, model: str) -> None:
+        """Raises ModelForbidden when `key` may not use the model of this canonical name."""
+        if not self.allows(key, model):
+            raise ModelForbidden(key_name=key.name, model=model, allowed=", ".join(key.models))
+
+    def allows(self, key: ApiKey | None, model: str) -> bool:
+        return key is None or not key.models or any(self._means(reference, model) for reference in key.models)
+
+    def _means(self, reference: str, model: str) -> bool:
+        if reference.lower() == model:
+            return True
+        try:
+            return self._resolve(reference) == model
+        except BlazarError:
+            return False
+
+
+def _api_key(number: int, entry: Mapping[str, Any]) -> ApiKey:
+    text = entry["key"]
+    if text.startswith(HASHED):
+        digest = bytes.fromhex(text.removeprefix(HASHED))
+    else:
+        digest = hashlib.sha256(text.encode()).digest()
+    return ApiKey(entry.get("name") or f"key {number}", digest, tuple(entry.get("models") or ()))
+
+
+def _presented(headers: Mapping[str, str]) -> str:
+    scheme, _, credential = headers.get("authorization", "").strip().partition(" ")
+    if scheme.lower() == "bearer" and credential.strip():
+        return credential.strip()
+    return headers.get("x-api-key", "").strip()

@@ -1,0 +1,214 @@
+"""The last step of an attempt: send the exchange to its endpoint and push the answer into its sink.
+
+Two ways out. A dialect that relays gets the child's own bytes, unparsed, chunk framing included. A dialect that
+translates asks the child for a stream, always, and turns its events into its own stream or into one whole answer.
+Once the head is out, whatever goes wrong is told inside the stream, or by ending the connection early.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from blazar.errors import BlazarError, ChildFailed, ChildRefused
+from blazar.proxy.assemble import Assembler
+from blazar.proxy.exchange import Answer, ClientGone, Exchange, Reply
+from blazar.proxy.json import BadJson, loads
+from blazar.proxy.sse import SseReader
+from blazar.proxy.wire.framing import LAST_CHUNK, BadFraming, chunk
+from blazar.proxy.wire.pool import Pool
+from blazar.proxy.wire.relay import Call, ChildClosed
+
+MAX_CHILD_ERROR = 65536
+"""Bytes of a child's error answer that are read for its message."""
+EVENT_ENDS = (b"\n\n\r\n", b"\r\n\r\n\r\n")
+"""How a chunk ends whose last event is whole."""
+DONE = "[DONE]"
+
+
+class Dispatch:
+    """Sends exchanges to children."""
+
+    def __init__(self, pool: Pool, header_timeout: float) -> None:
+        self._pool = pool
+        self._header_timeout = header_timeout
+
+    def __call__(self, exchange: Exchange) -> Reply:
+        with Call(self._pool, exchange.endpoint, self._header_timeout) as call:
+            exchange.interrupt = call.interrupt
+            try:
+                with exchange.sink.watching(call.interrupt):
+                    return self._send(exchange, call)
+            except (ChildFailed, BadFraming) as error:
+                _say_why(exchange, error)
+                raise
+            finally:
+                exchange.interrupt = None
+
+    @staticmethod
+    def _send(exchange: Exchange, call: Call) -> Reply:
+        if exchange.ended_by is not None:
+            raise exchange.ended_by
+        call.ask(exchange)
+        if exchange.dialect.relays:
+            return _relay(exchange, call)
+        if call.head.status != 200:
+            raise _child_error(exchange, call)
+        return _translate(exchange, call) if exchange.stream else _assemble(exchange, call)
+
+
+def _say_why(exchange: Exchange, error: Exception) -> None:
+    """Raise the true cause when it was we who closed the child's connection."""
+    if exchange.sink.gone:
+        raise ClientGone from error
+    if exchange.ended_by is not None:
+        raise exchange.ended_by from error
+
+
+# -- relayed answers -------------------------------------------------------------------------------------
+
+
+def _relay(exchange: Exchange, call: Call) -> Reply:
+    head, sink = call.head, exchange.sink
+    headers = [*exchange.headers, ("Content-Type", head.fields.get("content-type", "application/json"))]
+    if head.length is not None:
+        headers.append(("Content-Length", str(head.length)))
+    sink.start(head.status, headers, raw_chunked=head.chunked)
+    tail = b""
+    try:
+        for wire, payload in call.pieces():
+            sink.write(wire if head.chunked else payload)
+            tail = (tail + wire)[-6:] if len(wire) < 6 else wire[-6:]
+    except (ChildClosed, BadFraming) as error:
+        _end_relayed(exchange, call, tail, error)
+        return Reply(head.status, complete=False)
+    sink.finish()
+    return Reply(head.status)
+
+
+def _end_relayed(exchange: Exchange, call: Call, tail: bytes, error: Exception) -> None:
+    """The child's stream broke off: say so where a new event may begin, else end the connection early."""
+    if exchange.sink.gone:
+        raise ClientGone
+    between_events = call.head.chunked and call.head.framing.at_boundary and (not tail or tail.endswith(EVENT_ENDS))
+    if exchange.stream and between_events and call.head.status == 200:
+        exchange.sink.closing = True
+        exchange.sink.write(chunk(exchange.dialect.stream_error(_cause(exchange, error))) + LAST_CHUNK)
+        exchange.sink.finish()
+    else:
+        exchange.sink.abort()
+
+
+def _cause(exchange: Exchange, error: Exception) -> Exception:
+    if exchange.ended_by is not None:
+        return exchange.ended_by
+    if isinstance(error, BlazarError):
+        return error
+    reason = f"it broke the rules of HTTP: {error}" if isinstance(error, BadFraming) else \
+        "it closed the connection in the middle of its answer"
+    return ChildFailed(model=exchange.model, reason=reason)
+
+
+# -- translated answers ----------------------------------------------------------------------------------
+
+
+def _translate(exchange: Exchange, call: Call) -> Reply:
+    sink, translator = exchange.sink, exchange.dialect.translator(exchange)
+    headers = [*exchange.headers, ("Content-Type", exchange.dialect.stream_type), ("Cache-Control", "no-cache")]
+
+    def push(data: bytes) -> None:
+        if data:
+            if not sink.started:
+                sink.start(200, headers)
+            sink.write(data)
+
+    try:
+        for event in _events(exchange, call):
+            push(translator.feed(event))
+        push(translator.finish())
+    except ClientGone:
+        raise
+    except Exception as error:
+        if sink.gone or not sink.started:
+            raise
+        sink.closing = True
+        push(translator.fail(error))
+        sink.finish()
+        if not isinstance(error, BlazarError):
+            raise
+        return Reply(200, complete=False)
+    if not sink.started:
+        sink.start(200, headers)
+    sink.finish()
+    return Reply(200)
+
+
+def _assemble(exchange: Exchange, call: Call) -> Reply:
+    assembler = Assembler()
+    for event in _events(exchange, call):
+        assembler.feed(event)
+    answer: Answer = assembler.finish()
+    body = exchange.dialect.render(exchange, answer)
+    exchange.sink.start(200, [*exchange.headers, ("Content-Type", "application/json"),
+                              ("Content-Length", str(len(body)))])
+    exchange.sink.write(body)
+    exchange.sink.finish()
+    return Reply(200, usage=answer.usage)
+
+
+def _events(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:
+    """The child's events. Raises ChildFailed for an error among them, and when the stream breaks off."""
+    reader = SseReader()
+    finished = False
+    try:
+        for _, payload in call.pieces():
+            for data in reader.feed(payload):
+                if not finished:
+                    finished = data.strip() == DONE
+                    if not finished:
+                        yield _event(exchange, data)
+    except (ChildClosed, BadFraming) as error:
+        if not finished:
+            _say_why(exchange, error)
+            raise _cause(exchange, error) from error
+    for data in [] if finished else reader.finish():
+        if data.strip() != DONE:
+            yield _event(exchange, data)
+
+
+def _event(exchange: Exchange, data: str) -> dict[str, Any]:
+    try:
+        event = loads(data.encode())
+    except BadJson as error:
+        raise ChildFailed(model=exchange.model, reason=f"it sent an event that is not JSON: {error}") from error
+    if not isinstance(event, dict):
+        raise ChildFailed(model=exchange.model, reason="it sent an event that is not a JSON object")
+    if event.get("error"):
+        raise _told(exchange, event["error"], 500)
+    return event
+
+
+def _child_error(exchange: Exchange, call: Call) -> BlazarError:
+    """The child's error answer as an error of ours; a 4xx keeps its status."""
+    body = bytearray()
+    try:
+        for _, payload in call.pieces():
+            body += payload
+            if len(body) > MAX_CHILD_ERROR:
+                break
+    except (ChildClosed, BadFraming):
+        pass
+    try:
+        value = loads(bytes(body))
+    except BadJson:
+        value = None
+    told = value.get("error", value) if isinstance(value, dict) else body[:500].decode(errors="replace")
+    return _told(exchange, told, call.head.status)
+
+
+def _told(exchange: Exchange, told: Any, status: int) -> BlazarError:
+    message = told.get("message") if isinstance(told, dict) else told
+    message = message if isinstance(message, str) and message else f"it answered with status {status}"
+    code = told.get("code") if isinstance(told, dict) else None
+    status = code if isinstance(code, int) and 400 <= code <= 599 else status
+    if 400 <= status < 500 and status not in (401, 403, 404, 405):
+        return ChildRefused(message, status=status)
+    return ChildFailed(model=exchange.model, reason=message)

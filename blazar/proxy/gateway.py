@@ -1,0 +1,89 @@
+"""`Gateway`: everything that lives as long as the gateway worker, built once and handed to whoever needs it."""
+
+import logging
+from pathlib import Path
+
+from blazar.config.load import Config
+from blazar.errors import ShuttingDown
+from blazar.proxy import greens
+from blazar.proxy.auth import KeyRing
+from blazar.proxy.dialects.anthropic import AnthropicDialect
+from blazar.proxy.dialects.dialect import Dialect
+from blazar.proxy.dialects.ollama import OllamaDialect
+from blazar.proxy.dialects.openai import OpenAIDialect
+from blazar.proxy.directory import Directory
+from blazar.proxy.dispatch import Dispatch
+from blazar.proxy.ledger import Ledger
+from blazar.proxy.pipeline import Forward, Stage, compose
+from blazar.proxy.stages.admission import Admission
+from blazar.proxy.stages.auth import Auth
+from blazar.proxy.stages.knobs import knobs
+from blazar.proxy.stages.name import Name
+from blazar.proxy.stages.resolve import Resolve
+from blazar.proxy.stages.retry import Retry
+from blazar.proxy.stages.trace import Trace
+from blazar.proxy.supervisor import Supervisor
+from blazar.proxy.wire.pool import Pool
+
+TICK = 1.0
+"""Seconds between beats, reports and sweeps."""
+
+log = logging.getLogger("blazar.proxy")
+
+
+class Gateway:
+    """Directory, ledger, pool, keys, dialects and stages. `connect` is the way to one with a supervisor."""
+
+    def __init__(self, config: Config, directory: Directory, ledger: Ledger, supervisor: Supervisor) -> None:
+        self.directory = directory
+        self.ledger = ledger
+        self.supervisor = supervisor
+        self.keys = KeyRing(config.keys, directory.resolve)
+        self.max_body = config.max_body_mb << 20
+        self.draining = False
+        """Set by the worker when it stops: answers say `Connection: close` from then on."""
+        self.write_timeout = float(config.client_write_timeout_secs)
+        self.pool = Pool()
+        self.dialects: dict[str, Dialect] = {
+            dialect.name: dialect for dialect in (OpenAIDialect(), OllamaDialect(), AnthropicDialect())}
+        self.dispatch = Dispatch(self.pool, float(config.child_header_timeout_secs))
+        self._stages: dict[str, Stage] = {
+            "trace": Trace(ledger), "name": Name(directory), "auth": Auth(self.keys), "knobs": knobs,
+            "retry": Retry(directory), "resolve": Resolve(directory), "admission": Admission(ledger, supervisor)}
+
+    @classmethod
+    def connect(cls, control: Path, fallback: Config | None = None) -> "Gateway":
+        """A gateway with the settings of the supervisor at `control`.
+
+        Without a supervisor `fallback` is used and the connection is tried again for ever; without a fallback
+        SupervisorGone is raised.
+        """
+        directory, ledger = Directory(), Ledger()
+        supervisor = Supervisor(control, directory, ledger)
+        plain = supervisor.start(patient=fallback is not None)
+        config = fallback if plain is None else Config.from_dict(plain)
+        return cls(config, directory, ledger, supervisor)
+
+    def pipeline(self, names: frozenset[str], last: Forward) -> Forward:
+        """The named stages around `last`."""
+        return compose(names, self._stages, last)
+
+    def start(self) -> "Gateway":
+        """Begin to beat, report and sweep, each second."""
+        greens.spawn(self._tick_for_ever)
+        return self
+
+    def end_exchanges(self) -> None:
+        """End what is still under way, each with an error in its own dialect; nothing new is let in."""
+        self.ledger.end_all(ShuttingDown())
+
+    def _tick_for_ever(self) -> None:
+        while True:
+            greens.sleep(TICK)
+            try:
+                living = self.directory.child_ids()
+                self.pool.sweep(living)
+                self.ledger.forget(living)
+                self.supervisor.tick()
+            except Exception:
+                log.exception("the gateway's tick failed")

@@ -1,0 +1,45 @@
+"""The order of the stages, and how they are strung together.
+
+A stage is called with the exchange and with everything that comes after it: `stage(exchange, forward)`. It acts,
+calls `forward` none, one or several times, and acts again; what it must undo stands in a `finally`. The answer
+itself is pushed into `exchange.sink`, so a stage ends only after the last byte.
+"""
+
+from collections.abc import Callable, Mapping
+
+from blazar.proxy.exchange import Exchange, Reply
+
+Forward = Callable[[Exchange], Reply]
+Stage = Callable[[Exchange, Forward], Reply]
+
+ORDER = (
+    # once for each exchange
+    "trace",      # in-flight entry, request id
+    "name",       # the canonical name, so that no spelling slips past the next stage
+    "auth",       # is this model allowed to this API key
+    "knobs",      # per-request options; those that are not active are refused
+    # once for each attempt
+    "retry",      # at most one more attempt, only before any byte
+    "resolve",    # which endpoint
+    "admission",  # ready, and a lease of it
+)
+
+GENERATION = frozenset(ORDER)
+"""The stage set of routes that make a model answer."""
+LOADING = GENERATION - {"retry"}
+"""The stage set of a request that only loads a model."""
+UNLOADING = frozenset({"trace", "name", "auth"})
+"""The stage set of a request that only names a model."""
+
+
+def compose(names: frozenset[str], stages: Mapping[str, Stage], last: Forward) -> Forward:
+    """One callable that runs the named stages in ORDER around `last`."""
+    forward = last
+    for name in reversed(ORDER):
+        if name in names:
+            forward = _around(stages[name], forward)
+    return forward
+
+
+def _around(stage: Stage, forward: Forward) -> Forward:
+    return lambda exchange: stage(exchange, forward)

@@ -1,0 +1,84 @@
+"""`Request`: one HTTP request as a resource sees it: its head, its body once somebody reads it, and its sink."""
+
+import re
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from blazar.errors import BodyTooLarge
+from blazar.proxy.exchange import ClientGone
+from blazar.proxy.wire.sinks import SocketSink
+from blazar.units import format_bytes
+
+EXPECTS = "HTTP_BLAZAR_EXPECT"
+"""Where our gunicorn worker puts `Expect`, so that it is answered only once the body is wanted."""
+READ_SIZE = 65536
+
+_REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
+
+
+class Request:
+    """Reads from the WSGI environ; writes to the client's own socket."""
+
+    def __init__(self, environ: dict[str, Any], *, max_body: int, write_timeout: float,
+                 draining: Callable[[], bool] = lambda: False) -> None:
+        self.method: str = environ["REQUEST_METHOD"]
+        self.path: str = environ.get("PATH_INFO", "/")
+        self.headers = _headers(environ)
+        """By lower-case name."""
+        given = self.headers.get("x-request-id", "")
+        self.id = given if _REQUEST_ID.fullmatch(given) else f"req_{secrets.token_hex(12)}"
+        self.api_key: Any = None
+        self._environ = environ
+        self._max_body = max_body
+        self._has_body = _has_body(environ)
+        self._closes = "close" in self.headers.get("connection", "").lower()
+        self.sink = SocketSink(environ["gunicorn.socket"], old=environ.get("SERVER_PROTOCOL") == "HTTP/1.0",
+                               closing=self._closes or self._has_body, headless=self.method == "HEAD",
+                               write_timeout=write_timeout, draining=draining)
+
+    def body(self) -> bytes:
+        """The whole body. Raises BodyTooLarge, or ClientGone when the client left before its end."""
+        length = int(self._environ.get("CONTENT_LENGTH") or 0)
+        if length > self._max_body:
+            raise self._too_large()
+        if self._has_body and self._environ.get(EXPECTS, "").lower() == "100-continue":
+            self._environ["gunicorn.socket"].sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        parts, size = [], 0
+        while data := self._environ["wsgi.input"].read(READ_SIZE):
+            parts.append(data)
+            size += len(data)
+            if size > self._max_body:
+                raise self._too_large()
+        if size < length:
+            raise ClientGone
+        self.sink.closing = self._closes or self.sink.old
+        return b"".join(parts)
+
+    def answer(self, status: int, body: bytes, content_type: str = "application/json",
+               headers: tuple[tuple[str, str], ...] = ()) -> None:
+        """Send a whole answer."""
+        self.sink.start(status, [*self.own_headers(), *headers, ("Content-Type", content_type),
+                                 ("Content-Length", str(len(body)))])
+        self.sink.write(body)
+        self.sink.finish()
+
+    def own_headers(self) -> list[tuple[str, str]]:
+        """The headers that every answer carries."""
+        return [("X-Request-Id", self.id)]
+
+    def _too_large(self) -> BodyTooLarge:
+        return BodyTooLarge(limit=format_bytes(self._max_body))
+
+
+def _headers(environ: dict[str, Any]) -> dict[str, str]:
+    headers = {name[5:].replace("_", "-").lower(): value for name, value in environ.items()
+               if name.startswith("HTTP_") and name != EXPECTS}
+    if environ.get("CONTENT_TYPE"):
+        headers["content-type"] = environ["CONTENT_TYPE"]
+    return headers
+
+
+def _has_body(environ: dict[str, Any]) -> bool:
+    length = environ.get("CONTENT_LENGTH")
+    return bool(environ.get("HTTP_TRANSFER_ENCODING")) or (length is not None and length.strip("0") != "")

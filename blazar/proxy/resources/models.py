@@ -1,0 +1,74 @@
+"""What is installed, what is loaded, one model in detail, and taking one out of the store."""
+
+import time
+from typing import Any
+
+from blazar.proxy.dialects import ollama_listing, openai
+from blazar.proxy.dialects.fields import model_name
+from blazar.proxy.gateway import Gateway
+from blazar.proxy.json import dumps, load_object
+from blazar.proxy.request import Request
+from blazar.proxy.routes import Route
+from blazar.transport import Endpoint
+
+OPENAI_LIST = "/v1/models/"
+
+
+def openai_list(gateway: Gateway, request: Request, route: Route) -> None:
+    request.answer(200, dumps(openai.models(_listed(gateway, request))))
+
+
+def openai_model(gateway: Gateway, request: Request, route: Route) -> None:
+    name = _allowed_name(gateway, request, request.path.removeprefix(OPENAI_LIST))
+    request.answer(200, dumps(openai.model(name, gateway.directory.models[name])))
+
+
+def tags(gateway: Gateway, request: Request, route: Route) -> None:
+    request.answer(200, dumps(ollama_listing.tags(_listed(gateway, request))))
+
+
+def show(gateway: Gateway, request: Request, route: Route) -> None:
+    name = _allowed_name(gateway, request, _body_name(request))
+    request.answer(200, dumps(ollama_listing.show({"model": gateway.supervisor.describe(name)})))
+
+
+def ps(gateway: Gateway, request: Request, route: Route) -> None:
+    """Loaded models, with the wall-clock time at which each will be unloaded if nobody asks for it."""
+    listed = _listed(gateway, request)
+    loaded = [endpoint for endpoint in gateway.directory.endpoints.values() if endpoint.model in listed]
+    rows = [{"endpoint": endpoint, "model": listed[endpoint.model], "expires_at": _expires_at(gateway, endpoint)}
+            for endpoint in sorted(loaded, key=lambda endpoint: endpoint.model)]
+    request.answer(200, dumps(ollama_listing.ps(rows)))
+
+
+def delete(gateway: Gateway, request: Request, route: Route) -> None:
+    gateway.supervisor.remove(_allowed_name(gateway, request, _body_name(request)))
+    request.answer(200, b"")
+
+
+def _listed(gateway: Gateway, request: Request) -> dict[str, dict[str, Any]]:
+    """The installed models that the caller may use, by name."""
+    return {name: entry for name, entry in sorted(gateway.directory.models.items())
+            if gateway.keys.allows(request.api_key, name)}
+
+
+def _body_name(request: Request) -> str:
+    payload = load_object(request.body())
+    if "model" not in payload and "name" in payload:  # what older Ollama clients send
+        payload = {**payload, "model": payload["name"]}
+    return model_name(payload)
+
+
+def _allowed_name(gateway: Gateway, request: Request, reference: str) -> str:
+    name = gateway.directory.resolve(reference)
+    gateway.keys.check_model(request.api_key, name)
+    return name
+
+
+def _expires_at(gateway: Gateway, endpoint: Endpoint) -> float | None:
+    if endpoint.keep_alive < 0:
+        return None
+    use = gateway.ledger.use_of(endpoint.child_id)
+    now = gateway.ledger.now()
+    idle_since = now if use["in_flight"] else max(use["last_used"], endpoint.ready_at)
+    return time.time() + idle_since + endpoint.keep_alive - now

@@ -1,0 +1,23 @@
+"""Answers that need no model: the root that clients probe, the version, and liveness."""
+
+from blazar import __version__
+from blazar.proxy.dialects import ollama_listing
+from blazar.proxy.gateway import Gateway
+from blazar.proxy.json import dumps
+from blazar.proxy.request import Request
+from blazar.proxy.routes import Route
+
+# Drop-in clients compare this very text.
+ROOT = b"Ollama is running"
+
+
+def root(gateway: Gateway, request: Request, route: Route) -> None:
+    request.answer(200, ROOT, "text/plain; charset=utf-8")
+
+
+def version(gateway: Gateway, request: Request, route: Route) -> None:
+    request.answer(200, dumps(ollama_listing.version(__version__)))
+
+
+def healthz(gateway: Gateway, request: Request, route: Route) -> None:
+    request.answer(200, dumps({"status": "ok", "version": __version__}))

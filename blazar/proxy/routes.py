@@ -1,0 +1,60 @@
+"""THE route table: what is served where, in which dialect, through which stages. The docs read it too."""
+
+from dataclasses import dataclass
+
+from blazar.proxy.pipeline import GENERATION
+
+
+@dataclass(frozen=True)
+class Route:
+    """One method of one path. A GET route answers HEAD too."""
+
+    method: str
+    path: str
+    resource: str
+    """`module.function` under proxy/resources/."""
+    dialect: str
+    operation: str = ""
+    stages: frozenset[str] = frozenset()
+    open: bool = False
+    """Answers without an API key even when keys are configured."""
+
+
+ROUTES = (
+    Route("GET", "/", "status.root", "ollama"),
+    Route("GET", "/healthz", "status.healthz", "openai", open=True),
+    # OpenAI
+    Route("POST", "/v1/chat/completions", "generation.generate", "openai", "chat", GENERATION),
+    Route("POST", "/v1/completions", "generation.generate", "openai", "completions", GENERATION),
+    Route("GET", "/v1/models", "models.openai_list", "openai"),
+    Route("GET", "/v1/models/{name}", "models.openai_model", "openai"),
+    Route("GET", "/v1/models/{name}/{more}", "models.openai_model", "openai"),  # a name may hold two slashes
+    Route("GET", "/v1/models/{name}/{more}/{most}", "models.openai_model", "openai"),
+    # Anthropic
+    Route("POST", "/v1/messages", "generation.generate", "anthropic", "messages", GENERATION),
+    # Ollama
+    Route("POST", "/api/chat", "generation.generate", "ollama", "chat", GENERATION),
+    Route("POST", "/api/generate", "generation.generate", "ollama", "generate", GENERATION),
+    Route("GET", "/api/version", "status.version", "ollama"),
+    Route("GET", "/api/tags", "models.tags", "ollama"),
+    Route("GET", "/api/ps", "models.ps", "ollama"),
+    Route("POST", "/api/show", "models.show", "ollama"),
+    Route("DELETE", "/api/delete", "models.delete", "ollama"),
+)
+
+PREFIXES = (("/v1/messages", "anthropic"), ("/v1", "openai"), ("/api", "ollama"))
+"""The dialect in which an unknown path is refused; the first that fits."""
+
+
+def methods(path: str) -> dict[str, Route]:
+    """The routes of one path of the table by method, HEAD included."""
+    found = {route.method: route for route in ROUTES if route.path == path}
+    return {**found, "HEAD": found["GET"]} if "GET" in found else found
+
+
+def dialect_of(path: str) -> str:
+    """The dialect in which errors about `path` are written; OpenAI's where nothing else fits."""
+    for prefix, dialect in PREFIXES:
+        if path == prefix or path.startswith(prefix + "/"):
+            return dialect
+    return "openai"

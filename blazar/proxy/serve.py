@@ -1,0 +1,80 @@
+"""Starts gunicorn for the gateway: `python -P -m blazar.proxy.serve --fd N --control PATH --grace SECONDS`.
+
+The supervisor runs this with the listener already bound. No configuration file and no environment variable of
+gunicorn is read, and only settings that this gunicorn version knows are set.
+"""
+
+import argparse
+import os
+import resource
+from pathlib import Path
+from typing import Any
+
+from gunicorn.app.base import BaseApplication
+
+from blazar.proxy.wire.worker import ERROR_TIME, GatewayWorker
+
+KEPT_ALIVE = 75
+"""Seconds an idle client connection is kept."""
+SPARE_DESCRIPTORS = 64
+MOST_DESCRIPTORS = 1 << 20
+
+
+class Launcher(BaseApplication):
+    """gunicorn's application object: settings in the master, the WSGI application in the worker."""
+
+    def __init__(self, fd: int, control: Path, grace: float) -> None:
+        self.grace = grace
+        self.gateway: Any = None
+        self._fd = fd
+        self._control = control
+        super().__init__(prog="blazar")
+
+    def load_config(self) -> None:
+        for name, value in self._settings().items():
+            if name in self.cfg.settings:
+                self.cfg.set(name, value)
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "bind": f"fd://{self._fd}",
+            "workers": 1,
+            "worker_class": GatewayWorker,
+            "worker_connections": _most_connections(),
+            "timeout": 0,  # 20.1 measures it by wall clock; the supervisor hears our beat instead
+            "graceful_timeout": round(self.grace + 2 * ERROR_TIME) + 1,
+            "keepalive": KEPT_ALIVE,
+            "proc_name": "blazar-gateway",
+            "loglevel": "warning",
+            "accesslog": None,
+            "errorlog": "-",
+            "control_socket_disable": True,  # gunicorn 27 would put it into the home folder
+        }
+
+    def load(self) -> Any:
+        """In the worker, with everything patched: connect to the supervisor and build the application."""
+        from blazar.proxy.app import create_app
+        from blazar.proxy.gateway import Gateway
+        self.gateway = Gateway.connect(self._control).start()
+        return create_app(self.gateway)
+
+
+def _most_connections() -> int:
+    """Client connections for which there are descriptors, with one more each for its child."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = MOST_DESCRIPTORS if limit == resource.RLIM_INFINITY else min(limit, MOST_DESCRIPTORS)
+    return max(1, limit // 2 - SPARE_DESCRIPTORS)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="blazar.proxy.serve", description="Internal: the gateway's gunicorn.")
+    parser.add_argument("--fd", type=int, required=True, help="descriptor of the bound listener")
+    parser.add_argument("--control", type=Path, required=True, help="the supervisor's control socket")
+    parser.add_argument("--grace", type=float, required=True, help="seconds streams may go on after SIGTERM")
+    arguments = parser.parse_args()
+    os.environ.pop("GUNICORN_CMD_ARGS", None)
+    Launcher(arguments.fd, arguments.control, arguments.grace).run()
+
+
+if __name__ == "__main__":
+    main()

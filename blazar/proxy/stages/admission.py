@@ -1,0 +1,38 @@
+"""Stage `admission`: a ready child and a lease of it, held until the answer has ended.
+
+A child that the directory knows is leased at once. Otherwise, and when that child drains, the supervisor is asked
+to make the model ready, which may take as long as a load.
+"""
+
+import time
+
+from blazar.proxy.exchange import Exchange, Reply
+from blazar.proxy.ledger import Ledger
+from blazar.proxy.pipeline import Forward
+from blazar.proxy.supervisor import Supervisor
+
+
+class Admission:
+    def __init__(self, ledger: Ledger, supervisor: Supervisor) -> None:
+        self._ledger = ledger
+        self._supervisor = supervisor
+
+    def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
+        self._lease(exchange)
+        try:
+            return forward(exchange)
+        finally:
+            self._ledger.give_back(exchange.endpoint.child_id)
+            if exchange.keep_alive is not None:
+                self._supervisor.keep_alive(exchange.model, exchange.keep_alive)
+
+    def _lease(self, exchange: Exchange) -> None:
+        if exchange.endpoint is not None and self._ledger.take(exchange.endpoint.child_id):
+            return
+        began = time.monotonic_ns()
+        while True:
+            asked_at = self._ledger.now()
+            exchange.endpoint = self._supervisor.ensure_ready(exchange.model)
+            if self._ledger.take(exchange.endpoint.child_id, confirmed_at=asked_at):
+                break
+        exchange.load_ns += time.monotonic_ns() - began

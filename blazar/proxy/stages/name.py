@@ -1,0 +1,14 @@
+"""Stage `name`: the canonical name of the model that was asked for."""
+
+from blazar.proxy.directory import Directory
+from blazar.proxy.exchange import Exchange, Reply
+from blazar.proxy.pipeline import Forward
+
+
+class Name:
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+
+    def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
+        exchange.model = self._directory.resolve(exchange.asked)
+        return forward(exchange)

@@ -1,0 +1,18 @@
+"""Stage `trace`: the exchange is under way, and carries its request id."""
+
+from blazar.proxy.exchange import Exchange, Reply
+from blazar.proxy.ledger import Ledger
+from blazar.proxy.pipeline import Forward
+
+
+class Trace:
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
+        exchange.started = self._ledger.now()
+        self._ledger.enter(exchange)
+        try:
+            return forward(exchange)
+        finally:
+            self._ledger.leave(exchange)

@@ -1,0 +1,132 @@
+"""`Supervisor`: the gateway's end of the control connection.
+
+It says hello, keeps the directory fresh, reports use, and asks for what only the supervisor may do. When the
+connection drops it is made again with growing pauses, declaring the leases that are held; until then requests to
+loaded models go on, and what needs the supervisor is refused with SupervisorGone.
+"""
+
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from blazar.control import Link, Message, connect
+from blazar.errors import BlazarError, SupervisorGone
+from blazar.proxy import greens
+from blazar.proxy.directory import Directory
+from blazar.proxy.ledger import Ledger
+from blazar.transport import Endpoint
+
+ANSWER_TIMEOUT = 10.0
+"""Seconds for an answer that takes no work."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
+"""Seconds between attempts to reach a supervisor that is gone."""
+
+log = logging.getLogger("blazar.proxy")
+
+
+class Supervisor:
+    """What the gateway may say to the supervisor."""
+
+    def __init__(self, control: Path, directory: Directory, ledger: Ledger) -> None:
+        self._control = control
+        self._directory = directory
+        self._ledger = ledger
+        self._link: Link | None = None
+        self._reported = -1
+        self.on_stopping: Callable[[float], None] = lambda grace: None
+        """Called with the seconds after which exchanges are to be ended."""
+
+    def start(self, patient: bool = False) -> dict[str, Any] | None:
+        """Connect, say hello; the settings as plain values.
+
+        Without a supervisor: raises SupervisorGone, or, when `patient`, gives None and goes on trying.
+        """
+        try:
+            return self._hello()["config"]
+        except (BlazarError, OSError):
+            if not patient:
+                raise
+            greens.spawn(self._reconnect)
+            return None
+
+    def ensure_ready(self, model: str) -> Endpoint:
+        """Wait until a child serves `model`. Raises what the supervisor says when it cannot be."""
+        return Endpoint.from_dict(self._ask("ensure_ready", None, model=model)["endpoint"])
+
+    def evict(self, model: str) -> bool:
+        """Unload `model` once its requests have ended; whether it was loaded."""
+        return bool(self._ask("evict", None, model=model)["evicted"])
+
+    def remove(self, model: str) -> None:
+        """Unload `model` and take it out of the store."""
+        self._ask("remove", None, model=model)
+
+    def describe(self, model: str) -> dict[str, Any]:
+        """The model's row and the facts of its file."""
+        return self._ask("describe", ANSWER_TIMEOUT, model=model)["model"]
+
+    def keep_alive(self, model: str, seconds: float) -> None:
+        """Note how long `model` is to stay loaded from now on."""
+        if self._link is not None:
+            self._link.note("keep_alive", model=model, seconds=seconds)
+
+    def tick(self) -> None:
+        """Once a second: a sign of life, and the counts when they changed."""
+        if self._link is None:
+            return
+        self._link.note("beat")
+        if self._ledger.revision != self._reported:
+            self._reported = self._ledger.revision
+            self._link.note("report", children=self._ledger.children())
+
+    # -- the connection ----------------------------------------------------------------------------
+
+    def _ask(self, kind: str, timeout: float | None, **fields: Any) -> Message:
+        if self._link is None:
+            raise SupervisorGone(what=f"`{kind}`")
+        return self._link.ask(kind, timeout, **fields)
+
+    def _hello(self) -> Message:
+        link = connect(self._control, self._hear, self._dropped)
+        try:
+            answer = link.ask("hello", ANSWER_TIMEOUT, role="gateway", pid=os.getpid(), leases=self._ledger.leases())
+        except BlazarError:
+            link.close()
+            raise
+        self._directory.replace(answer["snapshot"])
+        self._reported = -1
+        self._link = link
+        if link.closed:
+            self._dropped(link)
+        return answer
+
+    def _dropped(self, link: Link) -> None:
+        if self._link is link:
+            self._link = None
+            log.warning("the control connection to the supervisor closed; connecting again")
+            greens.spawn(self._reconnect)
+
+    def _reconnect(self) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            greens.sleep(pause)
+            try:
+                self._hello()
+            except (BlazarError, OSError):
+                pause = min(2 * pause, LONGEST_PAUSE)
+            else:
+                log.info("connected to the supervisor again")
+                return
+
+    def _hear(self, link: Link, message: Message) -> None:
+        kind = message.get("kind")
+        if kind == "snapshot":
+            self._directory.replace(message["snapshot"])
+        elif kind == "drain":
+            self._ledger.drain(message["child_id"], lambda: link.answer(message))
+        elif kind == "usage":
+            link.answer(message, children=self._ledger.children())
+        elif kind == "stopping":
+            self.on_stopping(float(message["grace"]))

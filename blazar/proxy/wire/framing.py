@@ -1,0 +1,158 @@
+"""How long a message body is: length, chunked, or until close. Follows the bytes across any split.
+
+`feed` takes wire bytes and returns the payload in them. `ended` says that the body is whole; `clean` that no byte
+came after its end, so the connection may be used again; `at_boundary` that a new chunk could begin here.
+"""
+
+from typing import Protocol
+
+MAX_LINE = 4096
+"""Bytes of the longest chunk-size or trailer line."""
+MAX_TRAILER = 16384
+
+
+class BadFraming(Exception):
+    """The peer broke the rules of HTTP framing."""
+
+
+class Framing(Protocol):
+    ended: bool
+    clean: bool
+    at_boundary: bool
+
+    def feed(self, data: bytes) -> bytes: ...
+
+    def close(self) -> bool:
+        """The peer closed; whether the body was whole."""
+
+
+class LengthFraming:
+    """A body of known length."""
+
+    at_boundary = False
+
+    def __init__(self, length: int) -> None:
+        self.left = length
+        self.ended = length == 0
+        self.clean = True
+
+    def feed(self, data: bytes) -> bytes:
+        payload = data[:self.left]
+        self.clean = len(data) <= self.left
+        self.left -= len(payload)
+        self.ended = self.left == 0
+        return payload
+
+    def close(self) -> bool:
+        return self.ended
+
+
+class CloseFraming:
+    """A body that ends with the connection."""
+
+    at_boundary = True
+    clean = False
+
+    def __init__(self) -> None:
+        self.ended = False
+
+    def feed(self, data: bytes) -> bytes:
+        return data
+
+    def close(self) -> bool:
+        self.ended = True
+        return True
+
+
+class ChunkedFraming:
+    """Chunked transfer coding."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self.clean = True
+        self._left = 0
+        """Bytes of the chunk still to come, with its closing CRLF."""
+        self._line = b""
+        self._trailer = -1
+        """Bytes of trailer seen, or -1 before the last chunk."""
+
+    @property
+    def at_boundary(self) -> bool:
+        return not (self._left or self._line or self.ended) and self._trailer < 0
+
+    def feed(self, data: bytes) -> bytes:
+        if not self._left and not self._line and self._trailer < 0:
+            end = data.find(b"\r\n", 0, 18)
+            if end > 0 and (size := _size(data[:end])) and len(data) == end + size + 4 and data[-2:] == b"\r\n":
+                return data[end + 2:-2]
+        return self._feed_slowly(data)
+
+    def close(self) -> bool:
+        return self.ended
+
+    def _feed_slowly(self, data: bytes) -> bytes:
+        payload = bytearray()
+        position = 0
+        while position < len(data):
+            if self.ended:
+                self.clean = False
+                break
+            if self._left:
+                position = self._take_chunk(data, position, payload)
+            else:
+                position = self._take_line(data, position)
+        return bytes(payload)
+
+    def _take_chunk(self, data: bytes, position: int, payload: bytearray) -> int:
+        part = data[position:position + self._left]
+        before = self._left
+        self._left -= len(part)
+        body = max(0, before - 2)
+        payload += part[:body]
+        closing = b"\r\n"[2 - min(before, 2):]  # what the bytes past the payload have to be
+        if not closing.startswith(part[body:]):
+            raise BadFraming("a chunk is longer than its size says")
+        return position + len(part)
+
+    def _take_line(self, data: bytes, position: int) -> int:
+        end = data.find(b"\n", position)
+        self._line += data[position:] if end < 0 else data[position:end + 1]
+        if len(self._line) > MAX_LINE:
+            raise BadFraming("a chunk-size or trailer line is too long")
+        if end < 0:
+            return len(data)
+        line, self._line = self._line, b""
+        if not line.endswith(b"\r\n"):
+            raise BadFraming("a chunk-size or trailer line does not end in CRLF")
+        self._read_line(line[:-2])
+        return end + 1
+
+    def _read_line(self, line: bytes) -> None:
+        if self._trailer >= 0:
+            self._trailer += len(line)
+            if self._trailer > MAX_TRAILER:
+                raise BadFraming("the trailer is too long")
+            self.ended = not line
+            return
+        size = _size(line.split(b";")[0].rstrip(b" \t"))
+        if size is None:
+            raise BadFraming("a chunk size is not a hexadecimal number")
+        if size:
+            self._left = size + 2
+        else:
+            self._trailer = 0
+
+
+def _size(digits: bytes) -> int | None:
+    """The chunk size in `digits`, or None when they are not 1 to 15 plain hexadecimal digits."""
+    if not 1 <= len(digits) <= 15 or digits.strip(b"0123456789abcdefABCDEF"):
+        return None
+    return int(digits, 16)
+
+
+def chunk(data: bytes) -> bytes:
+    """`data` as one chunk."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+LAST_CHUNK = b"0\r\n\r\n"

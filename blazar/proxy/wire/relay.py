@@ -1,0 +1,123 @@
+"""One request to a child and its answer: head out, head in, body followed until it ends.
+
+`Call` owns a pooled connection for as long as the answer lasts and gives it back only when the framing says that
+the answer ended cleanly.
+"""
+
+from collections.abc import Iterator
+
+from gevent import Timeout
+
+from blazar.errors import ChildFailed, ChildSilent
+from blazar.proxy.exchange import Exchange, Retryable
+from blazar.proxy.wire.framing import BadFraming
+from blazar.proxy.wire.head import MAX_HEAD, Head, parse_head
+from blazar.proxy.wire.pool import Connection, Pool
+from blazar.transport import Endpoint
+from blazar.units import format_duration
+
+
+class ChildClosed(Exception):
+    """The child closed in the middle of its answer."""
+
+
+class Call:
+    """One attempt at one child. Use as a context manager."""
+
+    def __init__(self, pool: Pool, endpoint: Endpoint, header_timeout: float) -> None:
+        self._pool = pool
+        self._endpoint = endpoint
+        self._header_timeout = header_timeout
+        self._connection: Connection | None = None
+        self._rest = b""
+        self.head: Head | None = None
+
+    def __enter__(self) -> "Call":
+        try:
+            self._connection = self._pool.take(self._endpoint)
+        except OSError as error:
+            raise Retryable(self._failed(f"it does not accept connections ({error})")) from error
+        return self
+
+    def __exit__(self, *_) -> None:
+        head, connection = self.head, self._connection
+        if head is not None and head.keeps and head.framing.ended and head.framing.clean:
+            self._pool.give_back(connection, self._endpoint)
+        else:
+            connection.close()
+
+    def interrupt(self) -> None:
+        """Close the child's connection under whoever waits for it."""
+        self._connection.interrupt()
+
+    def ask(self, exchange: Exchange) -> Head:
+        """Send the request and wait for the head of the answer.
+
+        Raises Retryable when a re-used connection proved stale before any byte came, else ChildFailed or
+        ChildSilent.
+        """
+        connection = self._connection
+        try:
+            with Timeout(self._header_timeout, ChildSilent(model=self._endpoint.model,
+                                                           limit=format_duration(self._header_timeout))):
+                connection.send(request_head(exchange, self._endpoint) + exchange.upstream_body)
+                self.head = self._read_head()
+        except (OSError, ChildClosed) as error:
+            failed = self._failed("it closed the connection before it answered")
+            if connection.reused and not self._rest and not exchange.sink.gone and exchange.ended_by is None:
+                self._pool.forget(self._endpoint.child_id)
+                raise Retryable(failed) from error
+            raise failed from error
+        except BadFraming as error:
+            raise self._failed(f"its answer is not HTTP: {error}") from error
+        return self.head
+
+    def _read_head(self) -> Head:
+        while True:
+            raw, end, rest = self._rest.partition(b"\r\n\r\n")
+            if end:
+                head = parse_head(raw)
+                self._rest = rest
+                if head.status >= 200:
+                    return head
+                continue
+            if len(self._rest) > MAX_HEAD:
+                raise BadFraming("its head is too long")
+            self._rest += self._receive()
+
+    def _receive(self) -> bytes:
+        data = self._connection.receive()
+        if not data:
+            raise ChildClosed
+        return data
+
+    def pieces(self) -> Iterator[tuple[bytes, bytes]]:
+        """The body as it comes: (wire bytes, payload in them). Raises ChildClosed when the child ends it early."""
+        framing = self.head.framing
+        data, self._rest = self._rest, b""
+        while not framing.ended:
+            if data:
+                payload = framing.feed(data)
+                yield data, payload
+            if not framing.ended:
+                try:
+                    data = self._receive()
+                except (OSError, ChildClosed) as error:
+                    if framing.close():
+                        return
+                    raise ChildClosed from error
+
+    def _failed(self, reason: str) -> ChildFailed:
+        return ChildFailed(model=self._endpoint.model, reason=reason)
+
+
+def request_head(exchange: Exchange, endpoint: Endpoint) -> bytes:
+    """The head for the child. Nothing of the caller's own head is in it; the secret is the child's."""
+    address = endpoint.address
+    host = "localhost" if isinstance(address, str) else f"{address[0]}:{address[1]}"
+    lines = [f"POST {exchange.upstream_path} HTTP/1.1", f"Host: {host}", "Content-Type: application/json",
+             f"Content-Length: {len(exchange.upstream_body)}",
+             f"Accept: {'text/event-stream' if exchange.stream else 'application/json'}"]
+    if endpoint.secret:
+        lines.append(f"Authorization: Bearer {endpoint.secret}")
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")

@@ -1,0 +1,144 @@
+"""Where answers go: `SocketSink` writes to the client's socket, `BufferSink` keeps everything for whoever asks.
+
+gunicorn leaves an answered connection alone (ALREADY_HANDLED), its own keep-alive decision included, so the sink
+writes `Connection:` itself and shuts the socket when it must not be used again: the client speaks HTTP/1.0 or said
+close, part of its body was not read, we drain, or a stream failed in the middle.
+"""
+
+import contextlib
+import socket as plain
+from collections.abc import Callable
+from http import HTTPStatus
+
+from gevent import Timeout, get_hub, socket
+
+from blazar.proxy.exchange import ClientGone
+from blazar.proxy.wire.framing import LAST_CHUNK, ChunkedFraming, chunk
+
+PHRASES = {status.value: status.phrase for status in HTTPStatus}
+
+
+class SocketSink:
+    """Writes one answer to a client's socket, with a head of our own."""
+
+    def __init__(self, sock: socket.socket, *, old: bool = False, closing: bool = False, headless: bool = False,
+                 write_timeout: float | None = None, draining: Callable[[], bool] = lambda: False) -> None:
+        """`old`: an HTTP/1.0 client; `closing`: no request may follow; `headless`: a HEAD request, no body."""
+        self.started = False
+        self.gone = False
+        self.closing = closing or old
+        self._sock = sock
+        self.old = old
+        self._bodiless = headless
+        self._write_timeout = write_timeout
+        self._draining = draining
+        self._encode: Callable[[bytes], bytes] | None = None
+        self._last = b""
+
+    def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
+        self.started = True
+        self.closing = self.closing or self._draining()
+        lines = [f"HTTP/1.1 {status} {PHRASES.get(status, '')}", *(f"{name}: {value}" for name, value in headers)]
+        self._bodiless = self._bodiless or status in (204, 304)
+        if not self._bodiless and not any(name.lower() == "content-length" for name, _ in headers):
+            lines += self._choose_coding(raw_chunked)
+        lines.append("Connection: close" if self.closing else "Connection: keep-alive")
+        self._send("\r\n".join([*lines, "", ""]).encode("latin-1"))
+
+    def _choose_coding(self, raw_chunked: bool) -> list[str]:
+        if self.old:
+            self._encode = ChunkedFraming().feed if raw_chunked else None
+            return []
+        if not raw_chunked:
+            self._encode, self._last = chunk, LAST_CHUNK
+        return ["Transfer-Encoding: chunked"]
+
+    def write(self, data: bytes) -> None:
+        if data and not self._bodiless:
+            data = self._encode(data) if self._encode is not None else data
+            if data:
+                self._send(data)
+
+    def finish(self) -> None:
+        if self._last and not self._bodiless:
+            self._send(self._last)
+        if self.closing:
+            self._shut(socket.SHUT_RDWR)
+
+    def abort(self) -> None:
+        # A reset, as far as the client can tell: the body ends without its last chunk or its full length.
+        self.closing = True
+        self._shut(socket.SHUT_RDWR)
+
+    def _send(self, data: bytes) -> None:
+        if self.gone:
+            raise ClientGone
+        try:
+            with Timeout(self._write_timeout, TimeoutError("the client does not read")):
+                self._sock.sendall(data)
+        except OSError as error:
+            self.gone = self.closing = True
+            self._shut(socket.SHUT_RDWR)
+            raise ClientGone from error
+
+    def _shut(self, how: int) -> None:
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(how)
+
+    @contextlib.contextmanager
+    def watching(self, on_gone: Callable[[], None]):
+        """Within this block, call `on_gone` from the event loop as soon as the client closes its side."""
+        descriptor = self._sock.fileno()
+        watcher = get_hub().loop.io(descriptor, 1)
+        probe = plain.socket(fileno=descriptor)
+
+        def look() -> None:
+            with contextlib.suppress(BlockingIOError):
+                try:
+                    ahead = probe.recv(1, plain.MSG_PEEK | plain.MSG_DONTWAIT)
+                except ConnectionError:
+                    ahead = b""
+                watcher.stop()
+                if not ahead:
+                    self.gone = self.closing = True
+                    on_gone()
+
+        watcher.start(look)
+        try:
+            yield
+        finally:
+            watcher.stop()
+            watcher.close()
+            probe.detach()
+
+
+class BufferSink:
+    """Keeps the answer in memory: for tests, and for stages that must see it before the client does."""
+
+    def __init__(self) -> None:
+        self.started = False
+        self.gone = False
+        self.finished = False
+        self.aborted = False
+        self.status = 0
+        self.headers: list[tuple[str, str]] = []
+        self.raw_chunked = False
+        self.body = bytearray()
+
+    def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
+        self.started, self.status, self.headers, self.raw_chunked = True, status, list(headers), raw_chunked
+
+    def write(self, data: bytes) -> None:
+        if self.gone:
+            raise ClientGone
+        self.body += data
+
+    def finish(self) -> None:
+        self.finished = True
+
+    def abort(self) -> None:
+        self.aborted = True
+
+    @contextlib.contextmanager
+    def watching(self, on_gone: Callable[[], None]):
+        yield
