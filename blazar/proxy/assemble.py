@@ -1,11 +1,9 @@
 """`Assembler`: a whole `Answer` from the child's stream of completion chunks."""
 
-import secrets
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from blazar.errors import ChildFailed
+from blazar.errors import BlazarError, ChildFailed, ChildRefused
 from blazar.proxy.exchange import Answer, ToolCall
 from blazar.proxy.json import BadJson, loads
 
@@ -19,29 +17,23 @@ class Piece:
     calls: list[tuple[int, str]] = field(default_factory=list)
 
 
-def call_id() -> str:
-    """A new id for a tool call, in OpenAI's form."""
-    return f"call_{secrets.token_hex(12)}"
-
-
 class Assembler:
     """Adds up `chat.completion.chunk` or `text_completion` chunks; `answer` is complete after `finish`.
 
-    Only the first choice counts. `new_id` names calls that the child left without an id.
+    Only the first choice counts. A call that the child left without an id has the id ''.
     """
 
-    def __init__(self, new_id: Callable[[], str] = call_id) -> None:
+    def __init__(self) -> None:
         self.answer = Answer()
-        self._new_id = new_id
         self._positions: dict[Any, int] = {}
         self._reason = "stop"
         self._text: list[str] = []
         self._thinking: list[str] = []
 
     def feed(self, chunk: dict[str, Any]) -> Piece:
-        """Add one chunk; the result is what it added. Raises ChildFailed when the chunk reports an error."""
+        """Add one chunk; the result is what it added. Raises ChildFailed or ChildRefused for a reported error."""
         if chunk.get("error"):
-            raise ChildFailed(_error_text(chunk["error"]))
+            raise _reported(chunk["error"])
         self._count(chunk)
         choice = _first_choice(chunk)
         if choice is None:
@@ -89,7 +81,7 @@ class Assembler:
             return len(calls) - 1
         if key not in self._positions:
             self._positions[key] = len(calls)
-            calls.append(ToolCall(given or self._new_id(), "", ""))
+            calls.append(ToolCall(given, "", ""))
         return self._positions[key]
 
     def _count(self, chunk: dict[str, Any]) -> None:
@@ -113,7 +105,7 @@ class Assembler:
 def arguments_of(call: ToolCall) -> dict[str, Any] | None:
     """The arguments of a call as an object; None when the model did not write one. No arguments are `{}`."""
     try:
-        value = loads(call.arguments.encode()) if call.arguments.strip() else {}
+        value = loads(call.arguments) if call.arguments.strip() else {}
     except BadJson:
         return None
     return value if isinstance(value, dict) else None
@@ -143,6 +135,10 @@ def _number(value: Any, scale: int = 1) -> int:
     return max(0, round(value * scale)) if isinstance(value, int | float) else 0
 
 
-def _error_text(error: Any) -> str:
-    message = error.get("message") if isinstance(error, dict) else error
-    return f"the engine failed in the middle of its answer: {message}"
+def _reported(error: Any) -> BlazarError:
+    """The error that a child reports inside its stream; one that blames the request keeps its status."""
+    told = error if isinstance(error, dict) else {"message": error}
+    code = told.get("code")
+    if isinstance(code, int) and 400 <= code < 500:
+        return ChildRefused(str(told.get("message")), status=code)
+    return ChildFailed(f"the engine failed in the middle of its answer: {told.get('message')}")

@@ -26,11 +26,13 @@ class BadJson(ValueError):
     """Bytes that are not JSON we accept; the text says what is wrong and where."""
 
 
-def loads(body: bytes) -> Any:
-    """The value of a JSON text in UTF-8. Raises BadJson.
+def loads(body: bytes | str) -> Any:
+    """The value of a JSON text; bytes are UTF-8. Raises BadJson.
 
     Of a repeated key the last wins; a lone surrogate becomes U+FFFD; an integer beyond 64 bits becomes a float.
     """
+    if isinstance(body, str):
+        body = body.encode(errors="replace")
     body = body.removeprefix(_BOM)
     value = _read(body)
     if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _is_deep(value):
