@@ -32,7 +32,7 @@ class Application:
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
         self._falcon = falcon.App()
-        self._falcon.add_error_handler(Exception, self._unrouted)
+        self._falcon.add_error_handler((Exception, falcon.HTTPError), self._unrouted)
         for path in dict.fromkeys(route.path for route in ROUTES):
             self._falcon.add_route(path, _Door(self, path))
 

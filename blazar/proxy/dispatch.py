@@ -27,7 +27,7 @@ DONE = "[DONE]"
 class Dispatch:
     """Sends exchanges to children."""
 
-    def __init__(self, pool: Pool, header_timeout: float) -> None:
+    def __init__(self, pool: Pool, header_timeout: float | None) -> None:
         self._pool = pool
         self._header_timeout = header_timeout
 

@@ -3,7 +3,7 @@
 import logging
 from pathlib import Path
 
-from blazar.config.load import Config
+from blazar.config.config import Config
 from blazar.errors import ShuttingDown
 from blazar.proxy import greens
 from blazar.proxy.auth import KeyRing
@@ -46,7 +46,7 @@ class Gateway:
         self.pool = Pool()
         self.dialects: dict[str, Dialect] = {
             dialect.name: dialect for dialect in (OpenAIDialect(), OllamaDialect(), AnthropicDialect())}
-        self.dispatch = Dispatch(self.pool, float(config.child_header_timeout_secs))
+        self.dispatch = Dispatch(self.pool, config.child_header_timeout_secs or None)
         self._stages: dict[str, Stage] = {
             "trace": Trace(ledger), "name": Name(directory), "auth": Auth(self.keys), "knobs": knobs,
             "retry": Retry(directory), "resolve": Resolve(directory), "admission": Admission(ledger, supervisor)}

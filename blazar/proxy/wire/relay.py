@@ -24,7 +24,7 @@ class ChildClosed(Exception):
 class Call:
     """One attempt at one child. Use as a context manager."""
 
-    def __init__(self, pool: Pool, endpoint: Endpoint, header_timeout: float) -> None:
+    def __init__(self, pool: Pool, endpoint: Endpoint, header_timeout: float | None) -> None:
         self._pool = pool
         self._endpoint = endpoint
         self._header_timeout = header_timeout
@@ -58,8 +58,7 @@ class Call:
         """
         connection = self._connection
         try:
-            with Timeout(self._header_timeout, ChildSilent(model=self._endpoint.model,
-                                                           limit=format_duration(self._header_timeout))):
+            with Timeout(self._header_timeout, self._silent()):
                 connection.send(request_head(exchange, self._endpoint) + exchange.upstream_body)
                 self.head = self._read_head()
         except (OSError, ChildClosed) as error:
@@ -98,6 +97,8 @@ class Call:
         while not framing.ended:
             if data:
                 payload = framing.feed(data)
+                if framing.ended and not framing.clean:
+                    raise BadFraming("more bytes than its body has")
                 yield data, payload
             if not framing.ended:
                 try:
@@ -106,6 +107,9 @@ class Call:
                     if framing.close():
                         return
                     raise ChildClosed from error
+
+    def _silent(self) -> ChildSilent:
+        return ChildSilent(model=self._endpoint.model, limit=format_duration(self._header_timeout or 0))
 
     def _failed(self, reason: str) -> ChildFailed:
         return ChildFailed(model=self._endpoint.model, reason=reason)

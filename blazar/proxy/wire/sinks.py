@@ -5,8 +5,8 @@ writes `Connection:` itself and shuts the socket when it must not be used again:
 close, part of its body was not read, we drain, or a stream failed in the middle.
 """
 
+import _socket
 import contextlib
-import socket as plain
 from collections.abc import Callable
 from http import HTTPStatus
 
@@ -90,12 +90,12 @@ class SocketSink:
         """Within this block, call `on_gone` from the event loop as soon as the client closes its side."""
         descriptor = self._sock.fileno()
         watcher = get_hub().loop.io(descriptor, 1)
-        probe = plain.socket(fileno=descriptor)
+        probe = _socket.socket(fileno=descriptor)
 
         def look() -> None:
             with contextlib.suppress(BlockingIOError):
                 try:
-                    ahead = probe.recv(1, plain.MSG_PEEK | plain.MSG_DONTWAIT)
+                    ahead = probe.recv(1, _socket.MSG_PEEK | _socket.MSG_DONTWAIT)
                 except ConnectionError:
                     ahead = b""
                 watcher.stop()
