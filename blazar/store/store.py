@@ -19,7 +19,7 @@ from blazar.store.installed import Installed, blob_path
 from blazar.store.locks import locked, told_in_words, try_lock
 from blazar.store.naming import default_name, full_name
 from blazar.store.resolve import resolve
-from blazar.store.workspace import workspace
+from blazar.store.workspace import Waiting, workspace
 from blazar.units import format_bytes
 
 Progress = Callable[[str, int, int | None], None]
@@ -123,15 +123,16 @@ class Store:
 
     def remove(self, name: str) -> Summary:
         """Remove the model that the reference `name` means; its summary, with the bytes `freed`."""
-        model = self._row(name)
+        self._prepare()
         with told_in_words(self.paths.blobs), locked(self.paths.store_lock):
+            model = self._row(name)
             Alias.forget_target(model.name)
             InstalledModel.forget(model.name)
             freed = self._free(model.digest)
         return {**model.summary(), "freed": model.size if freed else 0}
 
     @contextlib.contextmanager
-    def workspace(self, size: int) -> Iterator[Path]:
+    def workspace(self, size: int, work: str | None = None, waiting: Waiting | None = None) -> Iterator[Path]:
         """A folder in which `size` bytes can be gathered; see `workspace.py`. Raises StoreUnwritable."""
         self._prepare()
         with told_in_words(self.paths.incoming):
@@ -141,7 +142,7 @@ class Store:
             raise StoreUnwritable(path=self.paths.models, reason=f"the model needs {format_bytes(size)} and "
                                                                  f"{format_bytes(free)} are free",
                                   remedy="free some space, or choose another `--data-dir`")
-        with workspace(self.paths) as folder:
+        with workspace(self.paths, work, waiting) as folder:
             yield folder
 
     # -- inside ----------------------------------------------------------------------------------------------
