@@ -1,62 +1,18 @@
 """The verbs as a person types them, with and without a daemon."""
 
 import json
-import os
 import re
 import signal
 import socket
 import subprocess
-import sys
 
 import pytest
+from tests.support.shell import BLAZAR, Shell, free_port
 from tests.support.tiny_gguf import tiny_gguf
-
-BLAZAR = [sys.executable, "-m", "blazar.cli.main"]
-
-
-class Shell:
-    """A person with an empty home: runs `blazar` there and can start a daemon."""
-
-    def __init__(self, home):
-        self.home = home
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("BLAZAR_", "XDG_"))}
-        self.env = {**kept, "HOME": str(home), "PYTHONPATH": os.getcwd()}
-        self.daemon = None
-        self.url = ""
-
-    def __call__(self, *arguments, stdin="", **env):
-        done = subprocess.run([*BLAZAR, *arguments], env={**self.env, **env}, input=stdin, capture_output=True,
-                              text=True, timeout=60)
-        assert "Traceback" not in done.stderr, done.stderr
-        return done
-
-    def ok(self, *arguments, **more):
-        done = self(*arguments, **more)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def start(self):
-        self.daemon = subprocess.Popen([*BLAZAR, "serve", "--port", "0"], env=self.env, stdout=subprocess.PIPE,
-                                       text=True)
-        line = self.daemon.stdout.readline()
-        found = re.search(r"http://127\.0\.0\.1:\d+", line)
-        assert found, line
-        self.url = found[0]
-
-    def stop(self):
-        if self.daemon is not None:
-            self.daemon.terminate()
-            assert self.daemon.wait(timeout=20) == 0
-            self.daemon.stdout.close()
-            self.daemon = None
-
 
 @pytest.fixture
 def shell(tmp_path):
     shell = Shell(tmp_path)
-    shell.config = tmp_path / ".config" / "blazar" / "config.toml"
-    shell.config.parent.mkdir(parents=True)
-    shell.config.write_text(f"port = {free_port()}\n")
     yield shell
     shell.stop()
 
@@ -73,12 +29,6 @@ def solo(shell):
 def served(shell, solo):
     shell.start()
     return solo
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 # -- without a daemon ------------------------------------------------------------------------------------

@@ -1,6 +1,11 @@
 """The official Python clients of the three dialects against a running Blazar, unmodified."""
 
+import os
+
 import pytest
+
+from tests.support.shell import Shell
+from tests.support.tiny_gguf import tiny_gguf
 
 openai = pytest.importorskip("openai")
 anthropic = pytest.importorskip("anthropic")
@@ -8,6 +13,27 @@ ollama = pytest.importorskip("ollama")
 
 MESSAGES = [{"role": "user", "content": "Write two sentences about a quiet library."}]
 TOKENS = 12
+TINY, EXTRA, DEMO = "solo:f32", "extra:f32", "smollm2-135m:q4_1"
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    shell = Shell(tmp_path_factory.mktemp("home"))
+    for seed, name in enumerate((TINY, EXTRA)):
+        shell.ok("pull", str(tiny_gguf(shell.home / f"{seed}.gguf", seed=seed)), "--name", name)
+    shell.start()
+    yield shell
+    shell.stop()
+
+
+@pytest.fixture(params=[TINY, pytest.param(DEMO, marks=pytest.mark.real)])
+def model(request, daemon):
+    """The name of an installed model; the real one is fetched when a test first wants it."""
+    if request.param == DEMO:
+        pulled = daemon("pull", DEMO)
+        if pulled.returncode != 0:
+            (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(pulled.stderr)
+    return request.param
 
 
 @pytest.fixture
@@ -136,8 +162,8 @@ def test_ollama_meets_its_own_error_class(ollama_client):
         list(ollama_client.chat(model="nobody", messages=MESSAGES, stream=True))
 
 
-def test_ollama_deletes(ollama_client, extra_model):
-    assert ollama_client.delete(extra_model).status == "success"
-    assert extra_model not in [entry.model for entry in ollama_client.list().models]
+def test_ollama_deletes(ollama_client):
+    assert ollama_client.delete(EXTRA).status == "success"
+    assert EXTRA not in [entry.model for entry in ollama_client.list().models]
     with pytest.raises(ollama.ResponseError):
-        ollama_client.show(extra_model)
+        ollama_client.show(EXTRA)
