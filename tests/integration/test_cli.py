@@ -7,8 +7,10 @@ import socket
 import subprocess
 
 import pytest
+
 from tests.support.shell import BLAZAR, Shell, free_port
 from tests.support.tiny_gguf import tiny_gguf
+
 
 @pytest.fixture
 def shell(tmp_path):
