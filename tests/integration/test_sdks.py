@@ -94,7 +94,8 @@ def test_openai_meets_its_own_error_classes(openai_client):
 
 
 def test_anthropic_messages_buffered_and_streamed_say_the_same(anthropic_client, model):
-    asked = {"model": model, "messages": MESSAGES, "max_tokens": TOKENS, "temperature": 0, "system": "Be brief."}
+    asked = {"model": model, "messages": MESSAGES, "max_tokens": TOKENS, "system": "Be brief.",
+             "extra_body": {"temperature": 0}}
     whole = anthropic_client.messages.create(**asked)
     assert (whole.type, whole.role) == ("message", "assistant")
     assert whole.stop_reason in ("end_turn", "max_tokens")
