@@ -47,7 +47,7 @@ def serve(config: Config, paths: Paths, launcher: Sequence[str] = LAUNCHER) -> i
     with told_in_words(paths.data_dir):
         paths.ensure()
         lock = take_lock(paths)
-        logs.set_up(paths.daemon_log, config.log_level)
+        logs.set_up(paths.daemon_log, config.log_level or "info")
     try:
         return Daemon(config, paths, launcher).run()
     finally:

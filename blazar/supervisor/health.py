@@ -53,7 +53,8 @@ def wait_ready(target: Target) -> Ready | None:
         if port and _ask(target, port, target.health_path, None)[0] == 200:
             return _measure(target, port)
         if time.monotonic() > deadline:
-            raise LoadTimeout(model=target.model, limit=format_duration(target.limit), output=quote_output(target.process))
+            raise LoadTimeout(model=target.model, limit=format_duration(target.limit),
+                              output=quote_output(target.process))
     return None
 
 

@@ -13,8 +13,11 @@ from blazar.supervisor.spawn import secret_path
 
 
 class Loader:
-    def __init__(self, store: Store, paths: Paths, lanes: Sequence[Lane], settings_for: Callable[[str], Mapping[str, Any]],
-                 engine_path: str | None, load_limit: float | None, child_auth: bool) -> None:
+    """`settings_for` gives the effective settings of a model; `load_limit` is in seconds, None = the lane's own."""
+
+    def __init__(self, store: Store, paths: Paths, lanes: Sequence[Lane],
+                 settings_for: Callable[[str], Mapping[str, Any]], engine_path: str | None,
+                 load_limit: float | None, child_auth: bool) -> None:
         self._store = store
         self._paths = paths
         self._lanes = lanes

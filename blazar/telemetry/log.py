@@ -2,6 +2,7 @@
 
 import logging
 import logging.handlers
+import os
 import sys
 from pathlib import Path
 
@@ -38,17 +39,17 @@ class OutputFile:
 
     def write(self, data: bytes) -> None:
         if self._size + len(data) > ROTATE_AT:
-            self._file.close()
+            self.close()
             self._path.replace(self._path.with_name(self._path.name + ".1"))
             self._open()
-        self._size += self._file.write(data)
+        self._size += os.write(self._descriptor, data)
 
     def close(self) -> None:
-        self._file.close()
+        os.close(self._descriptor)
 
     def _open(self) -> None:
-        self._file = open(self._path, "ab", buffering=0)
-        self._size = self._file.tell()
+        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._size = os.fstat(self._descriptor).st_size
 
 
 def _number(level: str) -> int:
