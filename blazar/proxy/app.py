@@ -53,7 +53,8 @@ class Application:
         except Exception as error:
             self.refuse(request, error, route.dialect)
 
-    def refuse(self, request: Request, error: Exception, dialect: str, headers: tuple[tuple[str, str], ...] = ()) -> None:
+    def refuse(self, request: Request, error: Exception, dialect: str,
+               headers: tuple[tuple[str, str], ...] = ()) -> None:
         """Tell the client about `error`; once the answer has begun, only the end of the connection can."""
         if not isinstance(error, BlazarError | ClientGone):
             log.error("request %s failed: %s %s", request.id, request.method, request.path, exc_info=error)

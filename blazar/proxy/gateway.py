@@ -49,7 +49,8 @@ class Gateway:
         self.dispatch = Dispatch(self.pool, config.child_header_timeout_secs or None)
         self._stages: dict[str, Stage] = {
             "trace": Trace(ledger), "name": Name(directory), "auth": Auth(self.keys), "knobs": knobs,
-            "retry": Retry(directory), "resolve": Resolve(directory), "admission": Admission(ledger, supervisor)}
+            "retry": Retry(directory), "resolve": Resolve(directory),
+            "admission": Admission(ledger, supervisor, directory)}
 
     @classmethod
     def connect(cls, control: Path, fallback: Config | None = None) -> "Gateway":

@@ -4,6 +4,7 @@
 the answer ended cleanly.
 """
 
+import contextlib
 from collections.abc import Iterator
 
 from gevent import Timeout
@@ -15,6 +16,9 @@ from blazar.proxy.wire.head import MAX_HEAD, Head, parse_head
 from blazar.proxy.wire.pool import Connection, Pool
 from blazar.transport import Endpoint
 from blazar.units import format_duration
+
+SETTLE = 0.2
+"""Seconds for the framing that follows the last event of a stream."""
 
 
 class ChildClosed(Exception):
@@ -36,7 +40,8 @@ class Call:
         try:
             self._connection = self._pool.take(self._endpoint)
         except OSError as error:
-            raise Retryable(self._failed(f"it does not accept connections ({error})")) from error
+            refused = self._failed(f"it does not accept connections ({error})")
+            raise Retryable(refused, unreachable=True) from error
         return self
 
     def __exit__(self, *_) -> None:
@@ -107,6 +112,12 @@ class Call:
                     if framing.close():
                         return
                     raise ChildClosed from error
+
+    def settle(self) -> None:
+        """Read the end of an answer whose content is known already, for a moment, so the connection can be kept."""
+        with contextlib.suppress(ChildClosed, BadFraming), Timeout(SETTLE, False):
+            for _ in self.pieces():
+                pass
 
     def _silent(self) -> ChildSilent:
         return ChildSilent(model=self._endpoint.model, limit=format_duration(self._header_timeout or 0))
