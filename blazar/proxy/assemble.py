@@ -1,6 +1,6 @@
 """`Assembler`: a whole `Answer` from the child's stream of completion chunks."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from blazar.errors import BlazarError, ChildFailed, ChildRefused
@@ -10,11 +10,11 @@ from blazar.proxy.json import BadJson, loads
 
 @dataclass
 class Piece:
-    """What one chunk added to the answer; `calls` are (position in `answer.tool_calls`, more arguments)."""
+    """What one chunk added to the answer; `calls` says that it added to the tool calls."""
 
     text: str = ""
     thinking: str = ""
-    calls: list[tuple[int, str]] = field(default_factory=list)
+    calls: bool = False
 
 
 class Assembler:
@@ -46,7 +46,8 @@ class Assembler:
         calls = delta.get("tool_calls")
         for call in calls if isinstance(calls, list) else []:
             if isinstance(call, dict):
-                piece.calls.append(self._add_call(call))
+                self._add_call(call)
+                piece.calls = True
         self._reason = _text(choice.get("finish_reason")) or self._reason
         self.answer.stop_text = _stop_text(choice) or _stop_text(chunk) or self.answer.stop_text
         return piece
@@ -63,14 +64,11 @@ class Assembler:
             answer.finish_reason = "stop"
         return answer
 
-    def _add_call(self, delta: dict[str, Any]) -> tuple[int, str]:
+    def _add_call(self, delta: dict[str, Any]) -> None:
         function = delta.get("function") if isinstance(delta.get("function"), dict) else {}
-        position = self._position(delta)
-        call = self.answer.tool_calls[position]
+        call = self.answer.tool_calls[self._position(delta)]
         call.name = call.name or _text(function.get("name"))
-        more = _text(function.get("arguments"))
-        call.arguments += more
-        return position, more
+        call.arguments += _text(function.get("arguments"))
 
     def _position(self, delta: dict[str, Any]) -> int:
         """Where the call of this delta stands: by its index, else its id, else it continues the last one."""

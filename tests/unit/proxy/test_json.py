@@ -12,8 +12,10 @@ from blazar.proxy.json import BadJson, dumps, load_object, loads
 BAD = {
     b"": "empty", b"  \n": "empty", b"{": "line 1 column 2", b'{"a":1,}': "line 1", b'{"a":NaN}': "NaN",
     b'{"a":-Infinity}': "-Infinity", b'{"a":1e999}': "too large", b'{"a":\xff}': "offset 5",
-    b"1" * 5000: "5000 digits", b"1" * 4000: "too large", b"[" * 100_000: "128 levels", b'{"a":' * 100_000: "128 levels",
-    b"[" * 129 + b"]" * 129: "128 levels", '{"a":1}'.encode("utf-16"): "UTF-16", '{"a":1}'.encode("utf-16-le"): "UTF-16",
+    b"1" * 5000: "5000 digits", b"1" * 4000: "too large", b"[" * 100_000: "128 levels",
+    b'{"a":' * 100_000: "128 levels",
+    b"[" * 129 + b"]" * 129: "128 levels", '{"a":1}'.encode("utf-16"): "UTF-16",
+    '{"a":1}'.encode("utf-16-le"): "UTF-16",
     b'{"a":"\xed\xa0\x80"}': "not UTF-8", b'{"a":"\n"}': "line 1", b"{} x": "line 1",
 }
 GOOD = {
@@ -45,20 +47,20 @@ def test_brackets_in_strings_are_not_depth():
     assert loads(dumps({"a": "[" * 500})) == {"a": "[" * 500}
 
 
-@pytest.mark.parametrize(("body", "got"), [(b"[]", "a list"), (b'"x"', "a string"), (b"null", "null"), (b"1", "a number"),
-                                           (b"true", "true")])
+@pytest.mark.parametrize(("body", "got"), [(b"[]", "a list"), (b'"x"', "a string"), (b"null", "null"),
+                                           (b"1", "a number"), (b"true", "true")])
 def test_a_body_must_be_an_object(body, got):
     with pytest.raises(RequestRefused, match=f"JSON object.*got {got}"):
         load_object(body)
 
 
 def test_a_refused_body_teaches():
-    with pytest.raises(RequestRefused, match="not usable JSON: .*line 2 column 1"):
+    with pytest.raises(RequestRefused, match=r"not usable JSON: .*line 2 column 1"):
         load_object(b'{"a":\n}')
 
 
 def test_what_is_written():
-    assert dumps({"a": [1, "é", None], "b": 10**30}) == '{"a":[1,"é",null],"b":1000000000000000000000000000000}'.encode()
+    assert dumps({"a": [1, "é", None], "b": 10**20}) == '{"a":[1,"é",null],"b":100000000000000000000}'.encode()
     assert dumps({"a": float("nan"), "b": [float("-inf")]}) == b'{"a":null,"b":[null]}'
     assert dumps({"\ud800": ("x\udfff", 1.5)}) == '{"\ufffd":["x\ufffd",1.5]}'.encode()
 
@@ -78,6 +80,6 @@ print(json.dumps({"a": float("nan"), "b": 10**30, "c": "\\ud800", "d": "\\x7f\\u
 
 def test_with_and_without_orjson():
     pytest.importorskip("orjson")
-    plain, fast = (subprocess.run([sys.executable, "-c", SCRIPT, which], capture_output=True, text=True, check=True).stdout
-                   for which in ("plain", "fast"))
+    plain, fast = (subprocess.run([sys.executable, "-c", SCRIPT, which], capture_output=True, text=True, check=True)
+                   .stdout for which in ("plain", "fast"))
     assert plain == fast and len(plain.splitlines()) == len(BAD) + len(GOOD) + 1
