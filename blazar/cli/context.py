@@ -26,7 +26,7 @@ class Context:
     @cached_property
     def located(self) -> Located:
         """Configuration file and data dir; what is odd about them is told once."""
-        located = locate(self.env, getattr(self._args, "config", None), getattr(self._args, "data_dir", None))
+        located = locate(self.env, self._args.config, self._args.data_dir)
         for warning in located.warnings:
             self.out.note(warning)
         return located
@@ -35,7 +35,7 @@ class Context:
     def config(self) -> Any:
         """The loaded configuration, with the settings given as options of the verb on top."""
         from blazar.config.load import load
-        return load(self.located.config_file, self.env, self.flags)
+        return load(self.located.config_file, self.env, self.flags, must_exist=bool(self._args.config))
 
     @property
     def flags(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from blazar import __version__
 from blazar.cli.command import Command
+from blazar.cli.commands.config import Config
 from blazar.cli.commands.doctor import Doctor
 from blazar.cli.commands.list import List
 from blazar.cli.commands.ps import Ps
@@ -20,7 +21,8 @@ from blazar.cli.context import Context
 from blazar.cli.output import Output
 from blazar.errors import BlazarError
 
-VERBS: tuple[Command, ...] = (Serve(), Pull(), List(), Show(), Ps(), Run(), Stop(), Rm(), Doctor())
+VERBS: tuple[Command, ...] = (Serve(), Pull(), List(), Show(), Ps(), Run(), Stop(), Rm(), Config(),
+                              Doctor())
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -85,11 +87,15 @@ def _add_verb(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]", comm
 
 
 def _add_places(parser: argparse.ArgumentParser, default: object) -> None:
-    """The options that may stand before or after the verb; SUPPRESS keeps the second place from undoing the first."""
+    """The options that may stand anywhere on the line; SUPPRESS keeps a later place from undoing an earlier one."""
     parser.add_argument("--config", metavar="FILE", default=default,
                         help="configuration file (otherwise BLAZAR_CONFIG, then the usual places)")
     parser.add_argument("--data-dir", metavar="DIR", default=default,
                         help="data dir (otherwise blazar/ under XDG_DATA_HOME or ~/.local/share)")
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for nested in action.choices.values():
+                _add_places(nested, default=argparse.SUPPRESS)
 
 
 if __name__ == "__main__":

@@ -22,20 +22,13 @@ class List(Command):
         add_json(parser)
 
     def run(self, args: argparse.Namespace, context: Context) -> int:
+        from blazar.proxy.dialects.ollama_listing import tags
         if context.ask_daemon():
             models = context.client.get("/api/tags")["models"]
         else:
-            models = [_as_listed(model) for model in context.store.list()]
+            models = tags(context.store.snapshot_models())["models"]
         context.out.table(COLUMNS, [_row(model) for model in models], models)
         return 0
-
-
-def _as_listed(model: dict[str, Any]) -> dict[str, Any]:
-    """A row of the store in the form in which the daemon lists it."""
-    details = {key: model[key] for key in ("format", "family", "parameter_size")}
-    return {"name": model["name"], "model": model["name"], "modified_at": model["modified_at"],
-            "size": model["size"], "digest": model["digest"],
-            "details": {**details, "quantization_level": model["quantization"]}}
 
 
 def _row(model: dict[str, Any]) -> tuple[str, ...]:

@@ -21,4 +21,6 @@ class Serve(Command):
 
     def run(self, args: argparse.Namespace, context: Context) -> int:
         from blazar.supervisor.daemon import serve
+        for warning in context.config.warnings:
+            context.out.note(warning)
         return serve(context.config, context.located.paths)

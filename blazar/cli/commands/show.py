@@ -22,24 +22,17 @@ class Show(Command):
         add_json(parser)
 
     def run(self, args: argparse.Namespace, context: Context) -> int:
+        from blazar.proxy.dialects.ollama_listing import show
         if context.ask_daemon():
             facts = context.client.post("/api/show", {"model": args.model})
         else:
-            facts = _as_shown(context.store.describe(args.model))
+            facts = show({"model": context.store.describe(args.model)})
         for part in ("template", "license"):
             if getattr(args, part):
                 context.out.line(facts.get(part) or "")
                 return 0
         context.out.table(("FACT", "VALUE"), _rows(facts), facts)
         return 0
-
-
-def _as_shown(model: dict[str, Any]) -> dict[str, Any]:
-    """A described model of the store in the form in which the daemon shows it."""
-    details = {key: model[key] for key in ("format", "family", "parameter_size")}
-    return {"details": {**details, "quantization_level": model["quantization"]},
-            **{key: model[key] for key in ("modified_at", "capabilities", "template", "parameters", "license",
-                                           "model_info")}}
 
 
 def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:

@@ -63,7 +63,8 @@ def test_aliases_lead_to_the_verb(command):
 
 
 @pytest.mark.parametrize("argv", [["--data-dir", "/x", "list"], ["list", "--data-dir", "/x"],
-                                  ["--data-dir", "/y", "list", "--data-dir", "/x"]])
+                                  ["--data-dir", "/y", "list", "--data-dir", "/x"],
+                                  ["config", "list", "--data-dir", "/x"], ["config", "--data-dir", "/x", "list"]])
 def test_places_stand_before_or_after_the_verb(argv):
     args = get_parser().parse_args(argv)
     assert (args.data_dir, args.config) == ("/x", None)

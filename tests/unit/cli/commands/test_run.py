@@ -55,7 +55,8 @@ def env(server, tmp_path):
 def chat(env, **options):
     given = {"model": "solo", "system": None, "temperature": None, "seed": None, "max_tokens": None, **options}
     out = io.StringIO()
-    return Chat(argparse.Namespace(**given), Context(argparse.Namespace(), env, Output(stream=out))), out
+    context = Context(argparse.Namespace(config=None, data_dir=None), env, Output(stream=out))
+    return Chat(argparse.Namespace(**given), context), out
 
 
 def test_an_answer_is_printed_as_it_comes_and_remembered(server, env):

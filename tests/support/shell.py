@@ -1,0 +1,64 @@
+"""A person with an empty home, who types `blazar` and may have a daemon running there."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+BLAZAR = [sys.executable, "-m", "blazar.cli.main"]
+
+
+class Shell:
+    """`shell("list")` runs the verb; the daemon of `start` is the real one, with the real gateway and engine.
+
+    The configuration names a port on which nobody listens, so that nothing here meets a daemon of this machine.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("BLAZAR_", "XDG_"))}
+        self.env = {**kept, "HOME": str(home), "PYTHONPATH": os.getcwd()}
+        self.config = home / ".config" / "blazar" / "config.toml"
+        self.config.parent.mkdir(parents=True)
+        self.config.write_text(f"port = {free_port()}\n")
+        self.daemon: subprocess.Popen[str] | None = None
+        self.url = ""
+
+    def __call__(self, *arguments: str, stdin: str = "", **env: str) -> "subprocess.CompletedProcess[str]":
+        """Run a verb to its end. No verb may ever show a traceback."""
+        done = subprocess.run([*BLAZAR, *arguments], env={**self.env, **env}, input=stdin, capture_output=True,
+                              text=True, timeout=60)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
+
+    def ok(self, *arguments: str, stdin: str = "", **env: str) -> str:
+        """What a verb printed, which must have ended with 0."""
+        done = self(*arguments, stdin=stdin, **env)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def start(self) -> None:
+        """Start the daemon on any free port and wait until it says that it listens."""
+        self.daemon = subprocess.Popen([*BLAZAR, "serve", "--port", "0"], env=self.env, stdout=subprocess.PIPE,
+                                       text=True)
+        assert self.daemon.stdout is not None
+        line = self.daemon.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:\d+", line)
+        assert found, line
+        self.url = found[0]
+
+    def stop(self) -> None:
+        if self.daemon is not None:
+            daemon, self.daemon = self.daemon, None
+            daemon.terminate()
+            assert daemon.stdout is not None
+            daemon.stdout.close()
+            assert daemon.wait(timeout=20) == 0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
