@@ -14,7 +14,9 @@ BAD = {
     b'{"a":-Infinity}': "-Infinity", b'{"a":1e999}': "too large", b'{"a":\xff}': "offset 5",
     b"1" * 5000: "5000 digits", b"1" * 4000: "too large", b"[" * 100_000: "128 levels",
     b'{"a":' * 100_000: "128 levels",
-    b"[" * 129 + b"]" * 129: "128 levels", '{"a":1}'.encode("utf-16"): "UTF-16",
+    b"[" * 129 + b"]" * 129: "128 levels",
+    b"[" * 400 + b'"\\ud800"' + b"]" * 400: "128 levels",
+    '{"a":1}'.encode("utf-16"): "UTF-16",
     '{"a":1}'.encode("utf-16-le"): "UTF-16",
     b'{"a":"\xed\xa0\x80"}': "not UTF-8", b'{"a":"\n"}': "line 1", b"{} x": "line 1",
 }
