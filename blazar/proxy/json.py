@@ -14,7 +14,7 @@ from blazar.errors import RequestRefused
 try:
     import orjson
 except ImportError:
-    orjson = None
+    orjson = None  # type: ignore[assignment]
 
 MAX_DEPTH = 128
 MAX_DIGITS = 4300
