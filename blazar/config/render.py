@@ -1,5 +1,7 @@
 """Write the settings out: the defaults dump, the sample file and the reference page."""
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -63,7 +65,8 @@ def reference(active: frozenset[str], settings: Mapping[str, Setting] = SETTINGS
     for section, title in SECTIONS.items():
         members = {name: setting for name, setting in settings.items() if setting.section == section}
         if members:
-            parts.append(f"\n## {title}\n\n| key | default | values | group | purpose |\n| --- | --- | --- | --- | --- |")
+            parts.append(f"\n## {title}\n\n| key | default | values | group | purpose |\n"
+                         f"| --- | --- | --- | --- | --- |")
             parts += [_row(name, name in active, setting) for name, setting in members.items()]
     parts.append("\n## Fields of tables\n")
     for name, setting in settings.items():
@@ -79,11 +82,19 @@ def reference(active: frozenset[str], settings: Mapping[str, Setting] = SETTINGS
 
 
 def literal(value: Any) -> str:
-    """A value as TOML writes it; a table as an inline one."""
+    """A value as TOML writes it on one line; a table as an inline one."""
     if isinstance(value, Mapping):
-        pairs = ", ".join(f"{name} = {literal(one)}" for name, one in value.items() if one is not None)
+        pairs = ", ".join(f"{_bare(name)} = {literal(one)}" for name, one in value.items() if one is not None)
         return f"{{ {pairs} }}" if pairs else "{}"
-    return toml.dumps({"x": thaw(value)}).partition(" = ")[2].strip()
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(literal, value))}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _bare(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else literal(name)
 
 
 def _without_none(value: Any) -> Any:
