@@ -8,9 +8,9 @@ from typing import Any
 import toml
 
 from blazar.config.environment import VARIABLES
-from blazar.config.registry import SECTIONS, SETTINGS
+from blazar.config.registry import SECTIONS, SETTINGS, declared
 from blazar.config.setting import Setting, Table
-from blazar.config.types import ListOf, MapOf, Type, thaw
+from blazar.config.types import ListOf, MapOf, thaw
 
 SAMPLE_HEAD = """\
 # Blazar configuration: every key with its default.
@@ -69,11 +69,10 @@ def reference(active: frozenset[str], settings: Mapping[str, Setting] = SETTINGS
                          f"| --- | --- | --- | --- | --- |")
             parts += [_row(name, name in active, setting) for name, setting in members.items()]
     parts.append("\n## Fields of tables\n")
-    for name, setting in settings.items():
-        for path, table in _tables(name, setting.type):
-            parts.append(f"\n### `{path}`\n\n{setting.doc}\n\n| field | default | values | purpose |\n"
-                         f"| --- | --- | --- | --- |")
-            parts += [_row(field, True, one, grouped=False) for field, one in table.fields.items()]
+    for path, setting, table in _schemas(settings):
+        parts.append(f"\n### `{table.what}`\n\n{setting.doc}\n\n| field | default | values | purpose |\n"
+                     f"| --- | --- | --- | --- |")
+        parts += [_row(name, f"{path}.{name}" in active, field, grouped=False) for name, field in table.fields.items()]
     parts.append("\n## Environment variables\n\n| variable | purpose |\n| --- | --- |")
     parts += [f"| `{variable}` | {'sets' if not setting.env_adds else 'adds to'} `{setting.name}` |"
               for setting in settings.values() for variable in setting.variables]
@@ -139,11 +138,15 @@ def _sample_field(field: Setting) -> str:
     return f"# {field.doc}\n#{field.name} = {literal(field.default)}"
 
 
-def _tables(path: str, kind: Type) -> Iterator[tuple[str, Table]]:
-    if isinstance(kind, ListOf | MapOf):
-        yield from _tables(f"[{path}]" if isinstance(kind, ListOf) else f"{path}.<name>", kind.item)
-    elif isinstance(kind, Table):
-        yield f"[{path}]", kind
+def _schemas(settings: Mapping[str, Setting]) -> Iterator[tuple[str, Setting, Table]]:
+    """Every table with declared fields, once: the lanes' tables within an override are those of the top."""
+    for path, setting in declared(settings):
+        kind, inner = setting.type, path
+        while isinstance(kind, ListOf | MapOf):
+            inner += "[]" if isinstance(kind, ListOf) else ".<name>"
+            kind = kind.item
+        if isinstance(kind, Table) and not (path == inner and "." in path):
+            yield inner, setting, kind
 
 
 def _row(name: str, active: bool, setting: Setting, grouped: bool = True) -> str:

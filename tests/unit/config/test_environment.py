@@ -8,8 +8,10 @@ from blazar.errors import ConfigRefused
 from tests.support.config_files import load_text
 
 GIVEN = {
-    "BLAZAR_DEFAULT_CTX": ("default_ctx", "4096", 4096), "BLAZAR_CHILD_TRANSPORT": ("child_transport", "unix", "unix"),
-    "BLAZAR_SPEC_AUTO_NGRAM": ("spec_auto_ngram", "0", False), "BLAZAR_SPEC_AUTO_MANAGE": ("spec_auto_manage", "1", True),
+    "BLAZAR_DEFAULT_CTX": ("default_ctx", "4096", 4096),
+    "BLAZAR_CHILD_TRANSPORT": ("child_transport", "unix", "unix"),
+    "BLAZAR_SPEC_AUTO_NGRAM": ("spec_auto_ngram", "0", False),
+    "BLAZAR_SPEC_AUTO_MANAGE": ("spec_auto_manage", "1", True),
     "BLAZAR_UBATCH_AUTO": ("ubatch_auto", "true", True),
     "BLAZAR_DOWNLOAD_SPEED_LIMIT_MB": ("download_speed_limit_mb", "20", 20),
     "BLAZAR_WHISPER_STREAM_CHUNK_MS": ("whisper_stream_chunk_ms", "5000", 5000),

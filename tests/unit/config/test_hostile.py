@@ -10,7 +10,8 @@ from blazar.errors import ConfigRefused
 from tests.support.config_files import document
 
 NAMES = [*SETTINGS, *GROUPS, "sdcpp", "x", "", "ключ", "a.b", "__proto__"]
-RAW = ["1979-05-27T07:32:00Z", "07:32:00", "nan", "-inf", "0x" + "f" * 4000, "1" * 400, "[[[[[]]]]]", "{a={b={c=[{}]}}}",
+RAW = ["1979-05-27T07:32:00Z", "07:32:00", "nan", "-inf", "0x" + "f" * 4000, "1" * 400, "[[[[[]]]]]",
+       "{a={b={c=[{}]}}}",
        "'''\n[gateway]\nport = 1\n'''", '"\\u0000"', '"\\U0010ffff"', "[1, 'a', 2.5, {}]", "-0", "1e400"]
 
 

@@ -49,7 +49,8 @@ def test_config_is_frozen_and_knows_its_names(tmp_path):
 
 
 def test_dict_and_back_over_json(tmp_path):
-    config = load_text('port = 0\n[[keys]]\nkey = "s"\n[model_overrides."qwen:q4"]\nctx = 9\n[mistralrs]\nisq = 4', tmp_path)
+    config = load_text('port = 0\n[[keys]]\nkey = "s"\n[model_overrides."qwen:q4"]\nctx = 9\n[mistralrs]\nisq = 4',
+                       tmp_path)
     plain = json.loads(json.dumps(config.as_dict()))
     assert set(plain) == set(SETTINGS)
     again = Config.from_dict(plain)
@@ -158,7 +159,8 @@ def test_refused_files(text, line, key, hint, tmp_path):
 @pytest.mark.parametrize(("raw", "words"), [
     ("port = 1\n".encode("utf-16"), "UTF-16"), ("port = 1\n".encode("utf-16-le"), "UTF-16"),
     (b"port = 1\n# \xff\n", "line 2: byte 0xff is not UTF-8"), (b"port = 1\nport = 2\n", "line 2, column"),
-    (b"a = " + b"[" * 5000 + b"]" * 5000, "nested too deeply"), (b"[" + b".".join([b"a"] * 5000) + b"]", "nested too deeply"),
+    (b"a = " + b"[" * 5000 + b"]" * 5000, "nested too deeply"),
+    (b"[" + b".".join([b"a"] * 5000) + b"]", "nested too deeply"),
     (b"port = 1" + b"0" * 5000, "not valid TOML"), (b"#" * (5 << 20), "over 4 MiB"), (b"port 1", "line 1, column 6"),
 ])
 def test_unreadable_texts(raw, words, tmp_path):
@@ -183,17 +185,22 @@ def test_folder_missing_and_unreadable(tmp_path):
         load(missing / "config.toml\0", {})
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
 def test_mode_000(tmp_path):
     file = tmp_path / "config.toml"
     file.write_text("port = 1")
     file.chmod(0)
-    with pytest.raises(ConfigRefused, match="Permission denied"):
-        load(file, {})
+    user = os.geteuid()
+    try:
+        if user == 0:
+            os.seteuid(65534)
+        with pytest.raises(ConfigRefused, match="it cannot be read: Permission denied"):
+            load(file, {})
+    finally:
+        os.seteuid(user)
 
 
 def test_all_problems_are_told_up_to_ten(tmp_path):
-    message = refusal("\n".join(f"nonsense_{number:02d} = 1" for number in range(13)), tmp_path, {"BLAZAR_PRELOAD": "m"})
+    message = refusal("\n".join(f"nonsense_{number:02d} = 1" for number in range(13)), tmp_path)
     lines = message.splitlines()
     assert len(lines) == 11 and lines[-1] == "and 3 more"
     assert "line 10, key `nonsense_09`" in lines[9]

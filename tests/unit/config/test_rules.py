@@ -86,7 +86,8 @@ def test_pools_of_remotes_are_allowed(tmp_path):
     assert [remote["url"] for remote in config.remotes] == ["https://a", "https://b"]
 
 
-@pytest.mark.parametrize("flag", ["--host", "--port", "--port=80", "--port 80", "--model", "-m", "--vad", "--vad-model"])
+@pytest.mark.parametrize("flag", ["--host", "--port", "--port=80", "--port 80", "--model", "-m", "--vad",
+                                  "--vad-model"])
 def test_reserved_whisper_flags(flag, tmp_path):
     with pytest.raises(ConfigRefused, match="is set by Blazar itself"):
         load_text("", tmp_path, {"BLAZAR_WHISPER_EXTRA_ARGS": f"--dtw,tiny,{flag}"})
