@@ -32,8 +32,10 @@ class Refusals(Exception):
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    found = get_close_matches(name.lower().replace("-", "_"), list(names), n=1, cutoff=0.6)
-    return found[0] if found else None
+    """What `name` was probably meant to be: the likeliest of `names`, swapped letters before other slips."""
+    wanted = name.lower().replace("-", "_")
+    found = get_close_matches(wanted, list(names), n=3, cutoff=0.6)
+    return min(found, key=lambda one: sorted(one) != sorted(wanted), default=None)
 
 
 def freeze(value: Any) -> Any:
