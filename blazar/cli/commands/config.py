@@ -1,0 +1,94 @@
+"""`blazar config`: what is configured, what that means, and whether a file is right."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from blazar.cli.command import Command, add_json
+from blazar.cli.context import Context
+from blazar.config.active import ACTIVE
+from blazar.config.load import load
+from blazar.config.registry import SETTINGS
+from blazar.config.render import defaults, literal
+from blazar.config.types import nearest
+from blazar.errors import UsageRefused
+
+COLUMNS = ("KEY", "VALUE", "ORIGIN", "ACTIVE", "GROUP")
+
+
+class Config(Command):
+    name = "config"
+    help = "Show and check the configuration"
+    about = ("Works on this machine's own configuration and never asks a daemon. Secrets are not shown. A key that is\n"
+             "not active is known and checked, and this version does nothing with it yet.")
+    examples = ("blazar config list", "blazar config get default_ctx", "blazar config get semantic_cache.enabled",
+                "blazar config defaults > config.toml", "blazar config check ~/.config/blazar/config.toml")
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+        listing = actions.add_parser("list", help="every key: its value, where that comes from, whether it is active")
+        listing.add_argument("--changed", action="store_true", help="only keys that differ from their defaults")
+        add_json(listing)
+        actions.add_parser("defaults", help="print the defaults as a configuration file")
+        one = actions.add_parser("get", help="print the value of one key, as TOML writes it")
+        one.add_argument("key", metavar="KEY", help="a key, or a field of a table such as semantic_cache.enabled")
+        add_json(one)
+        check = actions.add_parser("check", help="read a configuration file and tell what is wrong with it")
+        check.add_argument("file", metavar="FILE", nargs="?", help="the file to check (otherwise the one in use)")
+
+    def run(self, args: argparse.Namespace, context: Context) -> int:
+        action = {"list": self._list, "defaults": self._defaults, "get": self._get, "check": self._check}
+        return action[args.action](args, context)
+
+    def _list(self, args: argparse.Namespace, context: Context) -> int:
+        config = context.config
+        names = [name for name in SETTINGS if not args.changed or config.origin(name) != "default"]
+        entries = [{"key": name, "value": config.redacted(name), "origin": config.origin(name),
+                    "active": name in ACTIVE, "group": SETTINGS[name].group} for name in names]
+        context.out.table(COLUMNS, [[entry["key"], _shown(entry["value"]), entry["origin"],
+                                     "yes" if entry["active"] else "not yet", entry["group"] or ""]
+                                    for entry in entries], entries)
+        return 0
+
+    def _defaults(self, args: argparse.Namespace, context: Context) -> int:
+        context.out.text(defaults())
+        return 0
+
+    def _get(self, args: argparse.Namespace, context: Context) -> int:
+        value = _find(context.config, args.key)
+        if args.json:
+            context.out.json(value)
+        else:
+            context.out.line(_shown(value))
+        return 0
+
+    def _check(self, args: argparse.Namespace, context: Context) -> int:
+        file = Path(args.file).expanduser() if args.file else context.located.config_file
+        checked = load(file, context.env, must_exist=args.file is not None)
+        for warning in checked.warnings:
+            context.out.note(warning)
+        if file.exists():
+            context.out.line(f"{file} is right")
+        else:
+            context.out.line(f"there is no {file}: the defaults are in force")
+        return 0
+
+
+def _find(config: Any, key: str) -> Any:
+    """The value of `semantic_cache.enabled` or `port`, secrets hidden. Raises UsageRefused."""
+    name, *fields = key.split(".")
+    if name not in SETTINGS:
+        near = nearest(name, SETTINGS)
+        raise UsageRefused(f"there is no key {name}; "
+                           + (f"did you mean {near}?" if near else "`blazar config list` shows all keys"))
+    value = config.redacted(name)
+    for place, field in enumerate(fields):
+        if not isinstance(value, dict) or field not in value:
+            raise UsageRefused(f"{'.'.join([name, *fields[:place]])} has no field {field}; "
+                               f"`blazar config get {name}` shows all of it")
+        value = value[field]
+    return value
+
+
+def _shown(value: Any) -> str:
+    return "(unset)" if value is None else literal(value)

@@ -1,0 +1,50 @@
+"""[[keys]]: who may call, and how much"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from blazar.config.setting import Setting, Table
+from blazar.config.types import Float, Int, ListOf, Refusal, Secret, Text
+
+LIMITS = ("rpm", "tpm", "daily_tokens", "max_concurrent")
+"""Fields without which a key may do more than its owner wrote."""
+
+FIELDS = (
+    Setting("name", Text(r"[^,]+", like="a name", empty=False), None,
+            doc="How the key is called in logs and counts."),
+    Setting("key", Secret(), None, required=True, secret=True,
+            doc="The secret that callers send."),
+    Setting("models", ListOf(Text(empty=False)), (),
+            doc="Models it may use; empty = all."),
+    Setting("rpm", Int(1), None,
+            doc="Requests a minute."),
+    Setting("tpm", Int(1), None,
+            doc="Tokens a minute."),
+    Setting("daily_tokens", Int(1, 2**53), None,
+            doc="Tokens a day."),
+    Setting("max_concurrent", Int(1, 10**6), None,
+            doc="Requests at the same time."),
+    Setting("weight", Float(0, 1000, above=True), None,
+            doc="Share of a busy model, against the other keys; unset = 1."),
+)
+
+
+class ApiKeys(ListOf):
+    """The list of keys; in a variable, `name:secret` pairs separated by commas."""
+
+    def __init__(self) -> None:
+        super().__init__(Table(*FIELDS, what="[[keys]]"))
+
+    def check(self, value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple) or not all(isinstance(item, Mapping) for item in value):
+            raise Refusal("it is not a list of tables", 'write [[keys]], and below it name = "…" and key = "…"')
+        return super().check(value)
+
+    def parse(self, text: str) -> tuple[Any, ...]:
+        entries = []
+        for place, part in enumerate(filter(None, (part.strip() for part in text.split(","))), start=1):
+            name, colon, secret = part.partition(":")
+            if not (name and colon and secret):
+                raise Refusal(f"entry {place} is not a name and a secret", "write name:secret,name:secret")
+            entries.append({"name": name, "key": secret})
+        return self.check(entries)
