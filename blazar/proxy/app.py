@@ -7,11 +7,13 @@ where it answers on its own (OPTIONS).
 import importlib
 import logging
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import falcon
 from gunicorn.workers.base_async import ALREADY_HANDLED
 
+from blazar.config.config import Config
 from blazar.errors import BlazarError, MethodRefused, RequestRefused, RouteNotFound
 from blazar.proxy.exchange import ClientGone
 from blazar.proxy.gateway import Gateway
@@ -32,7 +34,7 @@ class Application:
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
         self._falcon = falcon.App()
-        self._falcon.add_error_handler(Exception, self._unrouted)
+        self._falcon.add_error_handler((Exception, falcon.HTTPError), self._unrouted)
         for path in dict.fromkeys(route.path for route in ROUTES):
             self._falcon.add_route(path, _Door(self, path))
 
@@ -53,7 +55,8 @@ class Application:
         except Exception as error:
             self.refuse(request, error, route.dialect)
 
-    def refuse(self, request: Request, error: Exception, dialect: str, headers: tuple[tuple[str, str], ...] = ()) -> None:
+    def refuse(self, request: Request, error: Exception, dialect: str,
+               headers: tuple[tuple[str, str], ...] = ()) -> None:
         """Tell the client about `error`; once the answer has begun, only the end of the connection can."""
         if not isinstance(error, BlazarError | ClientGone):
             log.error("request %s failed: %s %s", request.id, request.method, request.path, exc_info=error)
@@ -105,5 +108,9 @@ def _resource(name: str) -> Resource:
     return getattr(importlib.import_module(f"blazar.proxy.resources.{module}"), function)
 
 
-def create_app(gateway: Gateway) -> Application:
-    return Application(gateway)
+def create_app(control: Path, fallback: Callable[[], Config] | None = None) -> Application:
+    """The application of a gateway that is connected to the supervisor at `control` and has begun to tick.
+
+    Without a supervisor the settings of `fallback` are used; without a fallback SupervisorGone is raised.
+    """
+    return Application(Gateway.connect(control, fallback).start())

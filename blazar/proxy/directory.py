@@ -25,6 +25,7 @@ class Directory:
         self.endpoints = {model: Endpoint.from_dict(plain) for model, plain in snapshot.get("children", {}).items()}
         self.started_at: float = snapshot.get("started_at", 0.0)
         self._canonical: dict[str, str] = {}
+        self._suspects: set[str] = set()
 
     def resolve(self, reference: str) -> str:
         """The canonical name behind `reference`. Raises NameRefused, ModelNotFound or ModelAmbiguous."""
@@ -37,12 +38,17 @@ class Directory:
         return known
 
     def endpoint(self, model: str) -> Endpoint | None:
-        return self.endpoints.get(model)
+        """Where `model` is served; None when it is not loaded, or its child is suspected to be gone."""
+        found = self.endpoints.get(model)
+        return None if found is not None and found.child_id in self._suspects else found
 
     def child_ids(self) -> set[str]:
         return {endpoint.child_id for endpoint in self.endpoints.values()}
 
     def suspect(self, endpoint: Endpoint) -> None:
-        """Forget an endpoint that did not answer, so that the next attempt asks the supervisor."""
-        if self.endpoints.get(endpoint.model) == endpoint:
-            del self.endpoints[endpoint.model]
+        """Pass over an endpoint that did not answer, until the supervisor speaks of it again."""
+        self._suspects.add(endpoint.child_id)
+
+    def trust(self, endpoint: Endpoint) -> None:
+        """The supervisor has just called this endpoint ready."""
+        self._suspects.discard(endpoint.child_id)

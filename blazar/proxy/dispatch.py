@@ -27,7 +27,7 @@ DONE = "[DONE]"
 class Dispatch:
     """Sends exchanges to children."""
 
-    def __init__(self, pool: Pool, header_timeout: float) -> None:
+    def __init__(self, pool: Pool, header_timeout: float | None) -> None:
         self._pool = pool
         self._header_timeout = header_timeout
 
@@ -48,6 +48,8 @@ class Dispatch:
         if exchange.ended_by is not None:
             raise exchange.ended_by
         call.ask(exchange)
+        if call.head.status == 401:
+            raise ChildFailed(model=exchange.model, reason="it does not accept our secret")
         if exchange.dialect.relays:
             return _relay(exchange, call)
         if call.head.status != 200:
@@ -138,6 +140,7 @@ def _translate(exchange: Exchange, call: Call) -> Reply:
     if not sink.started:
         sink.start(200, headers)
     sink.finish()
+    call.settle()
     return Reply(200)
 
 
@@ -151,25 +154,23 @@ def _assemble(exchange: Exchange, call: Call) -> Reply:
                               ("Content-Length", str(len(body)))])
     exchange.sink.write(body)
     exchange.sink.finish()
+    call.settle()
     return Reply(200, usage=answer.usage)
 
 
 def _events(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:
     """The child's events. Raises ChildFailed for an error among them, and when the stream breaks off."""
     reader = SseReader()
-    finished = False
     try:
         for _, payload in call.pieces():
             for data in reader.feed(payload):
-                if not finished:
-                    finished = data.strip() == DONE
-                    if not finished:
-                        yield _event(exchange, data)
+                if data.strip() == DONE:
+                    return
+                yield _event(exchange, data)
     except (ChildClosed, BadFraming) as error:
-        if not finished:
-            _say_why(exchange, error)
-            raise _cause(exchange, error) from error
-    for data in [] if finished else reader.finish():
+        _say_why(exchange, error)
+        raise _cause(exchange, error) from error
+    for data in reader.finish():
         if data.strip() != DONE:
             yield _event(exchange, data)
 

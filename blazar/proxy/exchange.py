@@ -37,11 +37,15 @@ class ClientGone(Exception):
 
 
 class Retryable(Exception):
-    """An attempt failed before any byte of an answer, and may be made once more; `error` is what to say if not."""
+    """An attempt failed before any byte of an answer, and may be made once more; `error` is what to say if not.
 
-    def __init__(self, error: Exception) -> None:
+    `unreachable` says that the child did not even accept a connection, so it may be gone.
+    """
+
+    def __init__(self, error: Exception, unreachable: bool = False) -> None:
         super().__init__(str(error))
         self.error = error
+        self.unreachable = unreachable
 
 
 @dataclass

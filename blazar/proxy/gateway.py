@@ -1,9 +1,10 @@
 """`Gateway`: everything that lives as long as the gateway worker, built once and handed to whoever needs it."""
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
-from blazar.config.load import Config
+from blazar.config.config import Config
 from blazar.errors import ShuttingDown
 from blazar.proxy import greens
 from blazar.proxy.auth import KeyRing
@@ -46,22 +47,23 @@ class Gateway:
         self.pool = Pool()
         self.dialects: dict[str, Dialect] = {
             dialect.name: dialect for dialect in (OpenAIDialect(), OllamaDialect(), AnthropicDialect())}
-        self.dispatch = Dispatch(self.pool, float(config.child_header_timeout_secs))
+        self.dispatch = Dispatch(self.pool, config.child_header_timeout_secs or None)
         self._stages: dict[str, Stage] = {
             "trace": Trace(ledger), "name": Name(directory), "auth": Auth(self.keys), "knobs": knobs,
-            "retry": Retry(directory), "resolve": Resolve(directory), "admission": Admission(ledger, supervisor)}
+            "retry": Retry(directory), "resolve": Resolve(directory),
+            "admission": Admission(ledger, supervisor, directory)}
 
     @classmethod
-    def connect(cls, control: Path, fallback: Config | None = None) -> "Gateway":
+    def connect(cls, control: Path, fallback: Callable[[], Config] | None = None) -> "Gateway":
         """A gateway with the settings of the supervisor at `control`.
 
-        Without a supervisor `fallback` is used and the connection is tried again for ever; without a fallback
-        SupervisorGone is raised.
+        Without a supervisor the settings are those of `fallback`, and the connection is tried again for ever; without
+        a fallback SupervisorGone is raised.
         """
         directory, ledger = Directory(), Ledger()
         supervisor = Supervisor(control, directory, ledger)
         plain = supervisor.start(patient=fallback is not None)
-        config = fallback if plain is None else Config.from_dict(plain)
+        config = Config.from_dict(plain) if plain is not None else fallback()
         return cls(config, directory, ledger, supervisor)
 
     def pipeline(self, names: frozenset[str], last: Forward) -> Forward:

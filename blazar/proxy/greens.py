@@ -1,6 +1,13 @@
 """The one door to gevent for everything outside `wire/`: greenlets, their events and their sleep."""
 
-from gevent import Greenlet, sleep, spawn
-from gevent.event import Event
+from collections.abc import Callable
 
-__all__ = ["Event", "Greenlet", "sleep", "spawn"]
+from gevent import Timeout, getcurrent, kill, sleep, spawn
+
+__all__ = ["Timeout", "interrupter", "sleep", "spawn"]
+
+
+def interrupter(reason: Callable[[], BaseException]) -> Callable[[], None]:
+    """A function that raises `reason()` in the greenlet which called this one; safe in event-loop callbacks."""
+    waiting = getcurrent()
+    return lambda: kill(waiting, reason(), block=False)

@@ -5,7 +5,10 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
-from blazar.errors import BodyTooLarge
+from gunicorn.http.errors import NoMoreData, ParseException
+
+from blazar.errors import BodyTooLarge, RequestRefused
+from blazar.proxy import greens
 from blazar.proxy.exchange import ClientGone
 from blazar.proxy.wire.sinks import SocketSink
 from blazar.units import format_bytes
@@ -13,6 +16,8 @@ from blazar.units import format_bytes
 EXPECTS = "HTTP_BLAZAR_EXPECT"
 """Where our gunicorn worker puts `Expect`, so that it is answered only once the body is wanted."""
 READ_SIZE = 65536
+READ_TIMEOUT = 60.0
+"""Seconds a client may pause within its body."""
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 
@@ -23,7 +28,7 @@ class Request:
     def __init__(self, environ: dict[str, Any], *, max_body: int, write_timeout: float,
                  draining: Callable[[], bool] = lambda: False) -> None:
         self.method: str = environ["REQUEST_METHOD"]
-        self.path: str = environ.get("PATH_INFO", "/")
+        self.path: str = environ.get("PATH_INFO", "/").encode("latin-1").decode(errors="replace")
         self.headers = _headers(environ)
         """By lower-case name."""
         given = self.headers.get("x-request-id", "")
@@ -32,9 +37,9 @@ class Request:
         self._environ = environ
         self._max_body = max_body
         self._has_body = _has_body(environ)
-        self._closes = "close" in self.headers.get("connection", "").lower()
         self.sink = SocketSink(environ["gunicorn.socket"], old=environ.get("SERVER_PROTOCOL") == "HTTP/1.0",
-                               closing=self._closes or self._has_body, headless=self.method == "HEAD",
+                               closing="close" in self.headers.get("connection", "").lower(),
+                               unread=self._has_body, headless=self.method == "HEAD",
                                write_timeout=write_timeout, draining=draining)
 
     def body(self) -> bytes:
@@ -45,15 +50,24 @@ class Request:
         if self._has_body and self._environ.get(EXPECTS, "").lower() == "100-continue":
             self._environ["gunicorn.socket"].sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
         parts, size = [], 0
-        while data := self._environ["wsgi.input"].read(READ_SIZE):
+        while data := self._read():
             parts.append(data)
             size += len(data)
             if size > self._max_body:
                 raise self._too_large()
         if size < length:
             raise ClientGone
-        self.sink.closing = self._closes or self.sink.old
+        self.sink.unread = False
         return b"".join(parts)
+
+    def _read(self) -> bytes:
+        try:
+            with greens.Timeout(READ_TIMEOUT, ClientGone()):
+                return self._environ["wsgi.input"].read(READ_SIZE)
+        except (NoMoreData, ConnectionError) as error:
+            raise ClientGone from error
+        except (OSError, ParseException) as error:  # gunicorn's words for bad chunks
+            raise RequestRefused(f"the request body breaks the rules of HTTP: {error}") from error
 
     def answer(self, status: int, body: bytes, content_type: str = "application/json",
                headers: tuple[tuple[str, str], ...] = ()) -> None:

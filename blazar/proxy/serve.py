@@ -16,6 +16,8 @@ from blazar.proxy.wire.worker import ERROR_TIME, GatewayWorker
 
 KEPT_ALIVE = 75
 """Seconds an idle client connection is kept."""
+WORKER = f"{GatewayWorker.__module__}.{GatewayWorker.__qualname__}"
+"""By name: gunicorn 20.1 wants to print it."""
 SPARE_DESCRIPTORS = 64
 MOST_DESCRIPTORS = 1 << 20
 
@@ -39,7 +41,7 @@ class Launcher(BaseApplication):
         return {
             "bind": f"fd://{self._fd}",
             "workers": 1,
-            "worker_class": GatewayWorker,
+            "worker_class": WORKER,
             "worker_connections": _most_connections(),
             "timeout": 0,  # 20.1 measures it by wall clock; the supervisor hears our beat instead
             "graceful_timeout": round(self.grace + 2 * ERROR_TIME) + 1,
@@ -54,9 +56,9 @@ class Launcher(BaseApplication):
     def load(self) -> Any:
         """In the worker, with everything patched: connect to the supervisor and build the application."""
         from blazar.proxy.app import create_app
-        from blazar.proxy.gateway import Gateway
-        self.gateway = Gateway.connect(self._control).start()
-        return create_app(self.gateway)
+        application = create_app(self._control)
+        self.gateway = application.gateway
+        return application
 
 
 def _most_connections() -> int:

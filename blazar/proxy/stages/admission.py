@@ -6,14 +6,18 @@ to make the model ready, which may take as long as a load.
 
 import time
 
-from blazar.proxy.exchange import Exchange, Reply
+from blazar.proxy import greens
+from blazar.proxy.directory import Directory
+from blazar.proxy.exchange import ClientGone, Exchange, Reply
 from blazar.proxy.ledger import Ledger
 from blazar.proxy.pipeline import Forward
 from blazar.proxy.supervisor import Supervisor
+from blazar.transport import Endpoint
 
 
 class Admission:
-    def __init__(self, ledger: Ledger, supervisor: Supervisor) -> None:
+    def __init__(self, ledger: Ledger, supervisor: Supervisor, directory: Directory) -> None:
+        self._directory = directory
         self._ledger = ledger
         self._supervisor = supervisor
 
@@ -32,7 +36,18 @@ class Admission:
         began = time.monotonic_ns()
         while True:
             asked_at = self._ledger.now()
-            exchange.endpoint = self._supervisor.ensure_ready(exchange.model)
+            exchange.endpoint = self._ready(exchange)
             if self._ledger.take(exchange.endpoint.child_id, confirmed_at=asked_at):
                 break
         exchange.load_ns += time.monotonic_ns() - began
+
+    def _ready(self, exchange: Exchange) -> Endpoint:
+        """Ask the supervisor, and stop waiting when the client leaves or the exchange is ended; a load goes on."""
+        exchange.interrupt = greens.interrupter(lambda: ClientGone() if exchange.sink.gone else exchange.ended_by)
+        try:
+            with exchange.sink.watching(exchange.interrupt):
+                endpoint = self._supervisor.ensure_ready(exchange.model)
+        finally:
+            exchange.interrupt = None
+        self._directory.trust(endpoint)
+        return endpoint

@@ -12,8 +12,9 @@ class Retry:
     def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
         try:
             return forward(exchange)
-        except Retryable:
-            self._directory.suspect(exchange.endpoint)
+        except Retryable as failed:
+            if failed.unreachable:
+                self._directory.suspect(exchange.endpoint)
         try:
             return forward(exchange)
         except Retryable as again:

@@ -4,8 +4,8 @@ llama-server keeps one thread for each kept connection and closes idle ones afte
 child has slots (and one for a question on the side), and none longer than 4 s.
 """
 
+import _socket
 import contextlib
-import socket as plain
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -50,10 +50,10 @@ class Connection:
 
     def is_quiet(self) -> bool:
         """Whether the connection is open with nothing to read, as an idle one must be."""
-        # A plain duplicate of the descriptor: gevent's own recv would wait.
-        probe = plain.socket(fileno=self._sock.fileno())
+        # The bare socket type: gevent's own recv would wait.
+        probe = _socket.socket(fileno=self._sock.fileno())
         try:
-            probe.recv(1, plain.MSG_PEEK | plain.MSG_DONTWAIT)
+            probe.recv(1, _socket.MSG_PEEK | _socket.MSG_DONTWAIT)
         except BlockingIOError:
             return True
         except OSError:

@@ -4,6 +4,7 @@
 the answer ended cleanly.
 """
 
+import contextlib
 from collections.abc import Iterator
 
 from gevent import Timeout
@@ -16,6 +17,9 @@ from blazar.proxy.wire.pool import Connection, Pool
 from blazar.transport import Endpoint
 from blazar.units import format_duration
 
+SETTLE = 0.2
+"""Seconds for the framing that follows the last event of a stream."""
+
 
 class ChildClosed(Exception):
     """The child closed in the middle of its answer."""
@@ -24,7 +28,7 @@ class ChildClosed(Exception):
 class Call:
     """One attempt at one child. Use as a context manager."""
 
-    def __init__(self, pool: Pool, endpoint: Endpoint, header_timeout: float) -> None:
+    def __init__(self, pool: Pool, endpoint: Endpoint, header_timeout: float | None) -> None:
         self._pool = pool
         self._endpoint = endpoint
         self._header_timeout = header_timeout
@@ -36,7 +40,8 @@ class Call:
         try:
             self._connection = self._pool.take(self._endpoint)
         except OSError as error:
-            raise Retryable(self._failed(f"it does not accept connections ({error})")) from error
+            refused = self._failed(f"it does not accept connections ({error})")
+            raise Retryable(refused, unreachable=True) from error
         return self
 
     def __exit__(self, *_) -> None:
@@ -58,8 +63,7 @@ class Call:
         """
         connection = self._connection
         try:
-            with Timeout(self._header_timeout, ChildSilent(model=self._endpoint.model,
-                                                           limit=format_duration(self._header_timeout))):
+            with Timeout(self._header_timeout, self._silent()):
                 connection.send(request_head(exchange, self._endpoint) + exchange.upstream_body)
                 self.head = self._read_head()
         except (OSError, ChildClosed) as error:
@@ -98,6 +102,8 @@ class Call:
         while not framing.ended:
             if data:
                 payload = framing.feed(data)
+                if framing.ended and not framing.clean:
+                    raise BadFraming("more bytes than its body has")
                 yield data, payload
             if not framing.ended:
                 try:
@@ -106,6 +112,15 @@ class Call:
                     if framing.close():
                         return
                     raise ChildClosed from error
+
+    def settle(self) -> None:
+        """Read the end of an answer whose content is known already, for a moment, so the connection can be kept."""
+        with contextlib.suppress(ChildClosed, BadFraming), Timeout(SETTLE, False):
+            for _ in self.pieces():
+                pass
+
+    def _silent(self) -> ChildSilent:
+        return ChildSilent(model=self._endpoint.model, limit=format_duration(self._header_timeout or 0))
 
     def _failed(self, reason: str) -> ChildFailed:
         return ChildFailed(model=self._endpoint.model, reason=reason)

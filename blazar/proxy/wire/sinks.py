@@ -5,8 +5,9 @@ writes `Connection:` itself and shuts the socket when it must not be used again:
 close, part of its body was not read, we drain, or a stream failed in the middle.
 """
 
+import _socket
 import contextlib
-import socket as plain
+import struct
 from collections.abc import Callable
 from http import HTTPStatus
 
@@ -17,16 +18,22 @@ from blazar.proxy.wire.framing import LAST_CHUNK, ChunkedFraming, chunk
 
 PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
+LINGER = 2.0
+"""Seconds for which a client that is still sending is read after its answer."""
+
 
 class SocketSink:
     """Writes one answer to a client's socket, with a head of our own."""
 
-    def __init__(self, sock: socket.socket, *, old: bool = False, closing: bool = False, headless: bool = False,
+    def __init__(self, sock: socket.socket, *, old: bool = False, closing: bool = False, unread: bool = False,
+                 headless: bool = False,
                  write_timeout: float | None = None, draining: Callable[[], bool] = lambda: False) -> None:
-        """`old`: an HTTP/1.0 client; `closing`: no request may follow; `headless`: a HEAD request, no body."""
+        """`old`: an HTTP/1.0 client; `closing`: no request may follow; `unread`: the request has a body, which
+        nobody has read yet; `headless`: a HEAD request, so the answer has no body."""
         self.started = False
         self.gone = False
         self.closing = closing or old
+        self.unread = unread
         self._sock = sock
         self.old = old
         self._bodiless = headless
@@ -37,7 +44,7 @@ class SocketSink:
 
     def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
         self.started = True
-        self.closing = self.closing or self._draining()
+        self.closing = self.closing or self.unread or self._draining()
         lines = [f"HTTP/1.1 {status} {PHRASES.get(status, '')}", *(f"{name}: {value}" for name, value in headers)]
         self._bodiless = self._bodiless or status in (204, 304)
         if not self._bodiless and not any(name.lower() == "content-length" for name, _ in headers):
@@ -62,13 +69,19 @@ class SocketSink:
     def finish(self) -> None:
         if self._last and not self._bodiless:
             self._send(self._last)
+        if self.unread:
+            self._linger()
         if self.closing:
             self._shut(socket.SHUT_RDWR)
 
     def abort(self) -> None:
-        # A reset, as far as the client can tell: the body ends without its last chunk or its full length.
         self.closing = True
-        self._shut(socket.SHUT_RDWR)
+        if self.old:
+            # Its body ends with the connection, so only a reset tells that it is not whole; gunicorn closes.
+            with contextlib.suppress(OSError):
+                self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        else:
+            self._shut(socket.SHUT_RDWR)
 
     def _send(self, data: bytes) -> None:
         if self.gone:
@@ -81,6 +94,13 @@ class SocketSink:
             self._shut(socket.SHUT_RDWR)
             raise ClientGone from error
 
+    def _linger(self) -> None:
+        """Read on for a moment: to close upon unread bytes would reset the connection, and the answer with it."""
+        self._shut(socket.SHUT_WR)
+        with Timeout(LINGER, False), contextlib.suppress(OSError):
+            while self._sock.recv(65536):
+                pass
+
     def _shut(self, how: int) -> None:
         with contextlib.suppress(OSError):
             self._sock.shutdown(how)
@@ -90,12 +110,12 @@ class SocketSink:
         """Within this block, call `on_gone` from the event loop as soon as the client closes its side."""
         descriptor = self._sock.fileno()
         watcher = get_hub().loop.io(descriptor, 1)
-        probe = plain.socket(fileno=descriptor)
+        probe = _socket.socket(fileno=descriptor)
 
         def look() -> None:
             with contextlib.suppress(BlockingIOError):
                 try:
-                    ahead = probe.recv(1, plain.MSG_PEEK | plain.MSG_DONTWAIT)
+                    ahead = probe.recv(1, _socket.MSG_PEEK | _socket.MSG_DONTWAIT)
                 except ConnectionError:
                     ahead = b""
                 watcher.stop()

@@ -4,8 +4,8 @@ Imported by gunicorn's master before anything is patched, so its top holds gunic
 alone.
 """
 
+import _socket
 import contextlib
-import socket
 import time
 from collections.abc import Callable
 from functools import partial
@@ -17,10 +17,12 @@ from gevent.pool import Pool
 from gevent.server import StreamServer
 from gunicorn.workers.ggevent import GeventWorker
 
-ERROR_TIME = 3.0
+ERROR_TIME = 2.0
 """Seconds for the last errors to reach their clients once exchanges were ended."""
 GLANCE = 0.05
 """Seconds between looks at whether the last connection has closed."""
+LATE_EXPECT = "BLAZAR-EXPECT"
+"""What `Expect` is called on its way to the application (request.EXPECTS)."""
 REFUSERS = 64
 """Connections beyond the limit that can be refused at the same time."""
 BUSY = (b'HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: 82\r\n'
@@ -117,14 +119,14 @@ class GatewayWorker(GeventWorker):
 def _keep_expectation(req: Any) -> None:
     """Keep gunicorn from answering `Expect: 100-continue`: the application does, once it wants the body."""
     req._expected_100_continue = False
-    req.headers = [("BLAZAR-EXPECT" if name.upper() == "EXPECT" else name, value) for name, value in req.headers
-                   if name.upper() != "BLAZAR-EXPECT"]
+    req.headers = [(LATE_EXPECT if name.upper() == "EXPECT" else name, value) for name, value in req.headers
+                   if name.upper() != LATE_EXPECT]
 
 
 def _read_no_more(client: Any) -> None:
     """Let the reader of an idle connection see its end; what has already come is still read."""
-    # A plain duplicate of the descriptor: gevent's shutdown would fail the reader with EBADF instead.
-    same = socket.socket(fileno=client.fileno())
+    # The bare socket type: gevent's shutdown would fail the reader with EBADF instead.
+    bare = _socket.socket(fileno=client.fileno())
     with contextlib.suppress(OSError):
-        same.shutdown(socket.SHUT_RD)
-    same.detach()
+        bare.shutdown(_socket.SHUT_RD)
+    bare.detach()
