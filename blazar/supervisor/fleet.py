@@ -44,7 +44,7 @@ class Fleet:
         if child is not None:
             child.keep_for(self._keep_alive if seconds is None else seconds)
             self._means.changed()
-            self._seek_idle()
+            self._workers.refresh(self._evict_idle)
 
     def evict(self, model: str, then: Callable[[bool], None]) -> None:
         """Unload the model when its running requests have ended; `then` is told whether it was loaded."""
@@ -104,6 +104,7 @@ class Fleet:
         """After any change: start what may start; make room, by fresh usage, for what may not."""
         if self._stopping:
             return
+        self._workers.keep_only({child.id for child in self._children.values()})
         now = self._means.loop.now()
         self._carry_out(scheduler.decide(now, self._view(), self._max_loaded))
         if evict.decide(now, self._view(), self._max_loaded) and not self._refreshing:
@@ -116,9 +117,6 @@ class Fleet:
 
     def _look_around(self) -> None:
         self._means.loop.later(LOOK_AROUND, self._look_around)
-        self._seek_idle()
-
-    def _seek_idle(self) -> None:
         if idle.decide(self._means.loop.now(), self._view()) and not self._stopping:
             self._workers.refresh(self._evict_idle)
 
@@ -142,7 +140,6 @@ class Fleet:
         def drained() -> None:
             if child.state is State.DRAINING and child.generation == generation:
                 child.stop()
-            self._workers.forget(f"{child.model}#{generation}")
 
         self._workers.drain(child.id, drained)
 
