@@ -4,13 +4,14 @@ import os
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from blazar.errors import BlazarError, DatabaseUnusable
+from blazar.errors import DatabaseUnusable
 from blazar.models.alias import Alias
 from blazar.models.base import close_database, database, open_database
 from blazar.models.migrate import migrate
@@ -76,8 +77,6 @@ def test_readers_do_not_wait_for_a_writer(path):
 
 
 def test_damage_is_told_in_words(path):
-    for number in range(2000):
-        Alias.put(f"alias-{number}", "m:q4_0") if number == 0 else None
     with sqlite3.connect(path) as connection:
         connection.executemany("INSERT INTO alias VALUES (?, 'm')", [(f"n{number}",) for number in range(5000)])
     connection.close()
@@ -92,35 +91,36 @@ def test_damage_is_told_in_words(path):
     assert "it is damaged" in caught.value.message and "blazar.db.bak-" in caught.value.message
 
 
-@pytest.mark.parametrize("left", [0, 1, 100, 3000, 5000])
+@pytest.mark.parametrize("left", [100, 3000, 5000])
 def test_a_cut_database_is_told_in_words(path, left):
     Alias.put("a", "m:q4_0")
     close_database()
     os.truncate(path, left)
-    with pytest.raises(BlazarError) as caught:
-        migrate(path) if left else Alias.targets()
-        open_database(path)
-        Alias.targets()
+    with pytest.raises(DatabaseUnusable) as caught:
         Alias.put("b", "m:q4_0")
     assert str(path) in caught.value.message
 
 
-def test_a_database_that_may_not_be_written_is_told_in_words(path):
+def test_missing_tables_are_told_in_words(tmp_path):
+    open_database(tmp_path / "never-made.db")
+    with pytest.raises(DatabaseUnusable, match="blazar serve"):
+        Alias.targets()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can become another user")
+def test_a_database_that_may_not_be_written_is_told_in_words():
     """As another user, because the superuser may write everything."""
-    if os.geteuid() != 0:
-        pytest.skip("only the superuser can become another user")
-    Alias.put("a", "m:q4_0")
-    close_database()
-    for folder in (path.parent, *path.parent.parents):
-        if folder != folder.parent and folder.stat().st_uid == 0:
-            folder.chmod(folder.stat().st_mode | 0o055)
-    path.chmod(0o444)
     code = ("import os, sys; from pathlib import Path\n"
             "from blazar.models.base import open_database; from blazar.models.alias import Alias\n"
             "os.setuid(65534); open_database(Path(sys.argv[1]))\n"
             "try: Alias.put('b', 'm'); print('written')\n"
             "except Exception as error: print(type(error).__name__, error)\n")
-    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": str(REPOSITORY)})
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "blazar.db")
+        migrate(path)
+        path.chmod(0o444)
+        path.parent.chmod(0o755)
+        done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True,
+                              env={**os.environ, "PYTHONPATH": str(REPOSITORY)})
     assert done.stdout.startswith("DatabaseUnusable"), done.stdout + done.stderr
     assert "may not be written" in done.stdout or "cannot be opened" in done.stdout
