@@ -7,11 +7,13 @@ where it answers on its own (OPTIONS).
 import importlib
 import logging
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import falcon
 from gunicorn.workers.base_async import ALREADY_HANDLED
 
+from blazar.config.config import Config
 from blazar.errors import BlazarError, MethodRefused, RequestRefused, RouteNotFound
 from blazar.proxy.exchange import ClientGone
 from blazar.proxy.gateway import Gateway
@@ -106,5 +108,9 @@ def _resource(name: str) -> Resource:
     return getattr(importlib.import_module(f"blazar.proxy.resources.{module}"), function)
 
 
-def create_app(gateway: Gateway) -> Application:
-    return Application(gateway)
+def create_app(control: Path, fallback: Callable[[], Config] | None = None) -> Application:
+    """The application of a gateway that is connected to the supervisor at `control` and has begun to tick.
+
+    Without a supervisor the settings of `fallback` are used; without a fallback SupervisorGone is raised.
+    """
+    return Application(Gateway.connect(control, fallback).start())

@@ -1,6 +1,7 @@
 """`Gateway`: everything that lives as long as the gateway worker, built once and handed to whoever needs it."""
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 from blazar.config.config import Config
@@ -53,16 +54,16 @@ class Gateway:
             "admission": Admission(ledger, supervisor, directory)}
 
     @classmethod
-    def connect(cls, control: Path, fallback: Config | None = None) -> "Gateway":
+    def connect(cls, control: Path, fallback: Callable[[], Config] | None = None) -> "Gateway":
         """A gateway with the settings of the supervisor at `control`.
 
-        Without a supervisor `fallback` is used and the connection is tried again for ever; without a fallback
-        SupervisorGone is raised.
+        Without a supervisor the settings are those of `fallback`, and the connection is tried again for ever; without
+        a fallback SupervisorGone is raised.
         """
         directory, ledger = Directory(), Ledger()
         supervisor = Supervisor(control, directory, ledger)
         plain = supervisor.start(patient=fallback is not None)
-        config = fallback if plain is None else Config.from_dict(plain)
+        config = Config.from_dict(plain) if plain is not None else fallback()
         return cls(config, directory, ledger, supervisor)
 
     def pipeline(self, names: frozenset[str], last: Forward) -> Forward:

@@ -56,9 +56,9 @@ class Launcher(BaseApplication):
     def load(self) -> Any:
         """In the worker, with everything patched: connect to the supervisor and build the application."""
         from blazar.proxy.app import create_app
-        from blazar.proxy.gateway import Gateway
-        self.gateway = Gateway.connect(self._control).start()
-        return create_app(self.gateway)
+        application = create_app(self._control)
+        self.gateway = application.gateway
+        return application
 
 
 def _most_connections() -> int:

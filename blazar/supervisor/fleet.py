@@ -44,7 +44,7 @@ class Fleet:
         if child is not None:
             child.keep_for(self._keep_alive if seconds is None else seconds)
             self._means.changed()
-            self._seek_idle()
+            self._workers.refresh(self._evict_idle)
 
     def evict(self, model: str, then: Callable[[bool], None]) -> None:
         """Unload the model when its running requests have ended; `then` is told whether it was loaded."""
@@ -116,9 +116,6 @@ class Fleet:
 
     def _look_around(self) -> None:
         self._means.loop.later(LOOK_AROUND, self._look_around)
-        self._seek_idle()
-
-    def _seek_idle(self) -> None:
         if idle.decide(self._means.loop.now(), self._view()) and not self._stopping:
             self._workers.refresh(self._evict_idle)
 

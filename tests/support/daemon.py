@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -131,12 +130,3 @@ class Daemon:
     def log(self) -> str:
         return self.paths.daemon_log.read_text()
 
-
-def wait_for_file(path: Path, limit: float = 5.0) -> str:
-    def read() -> str:
-        return path.read_text() if path.exists() else ""
-    return until(read, limit, str(path))
-
-
-def monotonic() -> float:
-    return time.monotonic()

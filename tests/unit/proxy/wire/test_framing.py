@@ -1,0 +1,74 @@
+import random
+
+import pytest
+
+from blazar.proxy.wire.framing import BadFraming, ChunkedFraming, CloseFraming, LengthFraming, chunk
+
+PIECES = [b"data: {}\n\n", b"x", b"\r\n\r\n", b"0\r\n", b"y" * 300, b"abc"]
+WIRE = b"".join(map(chunk, PIECES))
+
+
+def cuts(data: bytes, rng: random.Random) -> list[bytes]:
+    places = sorted(rng.sample(range(1, len(data)), rng.randint(0, min(40, len(data) - 1))))
+    return [data[start:end] for start, end in zip([0, *places], [*places, len(data)], strict=True)]
+
+
+@pytest.mark.parametrize("ending", [b"0\r\n\r\n", b"000\r\n\r\n", b"0;last=1\r\nX-Trailer: a\r\nY: b\r\n\r\n"])
+def test_chunks_are_followed_across_any_split(ending):
+    rng = random.Random(7)
+    for _ in range(300):
+        framing = ChunkedFraming()
+        payload = b""
+        for part in cuts(WIRE + ending, rng):
+            assert not framing.ended
+            payload += framing.feed(part)
+        assert payload == b"".join(PIECES)
+        assert framing.ended and framing.clean and framing.close()
+
+
+def test_byte_by_byte_a_boundary_is_seen_exactly_between_chunks():
+    framing = ChunkedFraming()
+    boundaries = {0}
+    seen = {0} if framing.at_boundary else set()
+    for position, byte in enumerate(WIRE, 1):
+        framing.feed(bytes([byte]))
+        if framing.at_boundary:
+            seen.add(position)
+    for piece in PIECES:
+        boundaries.add(max(boundaries) + len(chunk(piece)))
+    assert seen == boundaries
+    framing.feed(b"0\r\n")
+    assert not framing.at_boundary, "after the last chunk nothing may begin"
+
+
+def test_bytes_after_the_end_make_it_unclean():
+    framing = ChunkedFraming()
+    assert framing.feed(chunk(b"a") + b"0\r\n\r\nHTTP/1.1 200 OK") == b"a"
+    assert framing.ended and not framing.clean
+
+
+@pytest.mark.parametrize("wire", [b"zz\r\n", b"-1\r\nx", b"+5\r\n", b"\r\n", b"0x5\r\nhello\r\n", b"1_0\r\n", b"5\nhello",
+                                  b"3\r\nabcdef\r\n", b"3\r\nabc\rX", b"f" * 16 + b"\r\n", b"5" * 5000,
+                                  b"1;" + b"x" * 5000, b"0\r\n" + b"a: b\r\n" * 5000])
+def test_irregular_chunks_are_refused(wire):
+    with pytest.raises(BadFraming):
+        ChunkedFraming().feed(wire)
+
+
+def test_chunked_body_that_stops_early_is_not_whole():
+    framing = ChunkedFraming()
+    framing.feed(chunk(b"a"))
+    assert framing.at_boundary and not framing.close() and not framing.ended
+
+
+def test_length():
+    framing = LengthFraming(5)
+    assert framing.feed(b"abc") == b"abc" and not framing.ended and not framing.close()
+    assert framing.feed(b"deX") == b"de" and framing.ended and not framing.clean
+    assert LengthFraming(0).ended
+
+
+def test_until_close():
+    framing = CloseFraming()
+    assert framing.feed(b"abc") == b"abc" and not framing.ended
+    assert framing.close() and framing.ended and not framing.clean

@@ -1,0 +1,95 @@
+import pytest
+
+from blazar.proxy.wire.pool import KEPT_IDLE, Pool
+from tests.support.fake_supervisor import endpoint, eventually
+from tests.support.scripted_child import ScriptedChild, hello_world
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def child():
+    with ScriptedChild(hello_world) as child:
+        yield child
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def pool(clock):
+    return Pool(clock)
+
+
+def keep(pool, place, count=1):
+    lent = [pool.take(place) for _ in range(count)]
+    for connection in lent:
+        pool.give_back(connection, place)
+    return lent
+
+
+def test_last_in_first_out(child, pool):
+    place = endpoint("m", child.address)
+    _, second = keep(pool, place, 2)
+    taken = pool.take(place)
+    assert taken is second and taken.reused
+
+
+def test_no_more_are_kept_than_the_child_has_slots_and_one(child, pool):
+    place = endpoint("m", child.address, slots=2)
+    keep(pool, place, 5)
+    assert pool.idle_count(place.child_id) == 3
+
+
+def test_a_connection_the_child_closed_is_not_lent_again(child, pool):
+    place = endpoint("m", child.address)
+    old, = keep(pool, place)
+    eventually(lambda: child.connections == 1)
+    child.drop()
+    eventually(lambda: not old.is_quiet())
+    assert not pool.take(place).reused
+
+
+def test_a_connection_on_which_the_child_spoke_unasked_is_not_lent_again(pool):
+    with ScriptedChild(lambda talk: talk.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nstray")) as child:
+        place = endpoint("m", child.address)
+        lent = pool.take(place)
+        lent.send(b"GET / HTTP/1.1\r\n\r\n")
+        eventually(lambda: not lent.is_quiet())
+        pool.give_back(lent, place)
+        assert not pool.take(place).reused
+
+
+def test_idle_ones_are_closed_before_the_child_would(child, pool, clock):
+    place = endpoint("m", child.address)
+    keep(pool, place)
+    clock.now += KEPT_IDLE
+    assert pool.take(place).reused
+    keep(pool, place)
+    clock.now += KEPT_IDLE + 0.01
+    assert not pool.take(place).reused
+
+
+def test_sweep_closes_the_old_and_those_of_gone_children(child, pool, clock):
+    here, gone = endpoint("m", child.address), endpoint("n", child.address)
+    keep(pool, here)
+    keep(pool, gone)
+    pool.sweep({here.child_id})
+    assert (pool.idle_count(here.child_id), pool.idle_count(gone.child_id)) == (1, 0)
+    clock.now += KEPT_IDLE + 1
+    pool.sweep({here.child_id})
+    assert pool.idle_count(here.child_id) == 0
+
+
+def test_refused_connection_is_an_os_error(child, pool):
+    child.stop()
+    with pytest.raises(OSError):
+        pool.take(endpoint("m", child.address))
