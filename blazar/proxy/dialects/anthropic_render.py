@@ -7,7 +7,7 @@ from blazar.proxy.assemble import arguments_of
 from blazar.proxy.dialects.fields import public
 from blazar.proxy.exchange import Answer, Exchange, ToolCall, Usage
 
-STOP_REASONS = {"length": "max_tokens", "tool_calls": "tool_use"}
+STOP_REASONS = {"length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
 
 ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error",
                413: "request_too_large", 429: "rate_limit_error", 503: "overloaded_error", 529: "overloaded_error"}

@@ -175,8 +175,8 @@ def _thinking(payload: dict[str, Any]) -> dict[str, Any]:
     if not thinking:
         return {}
     kind = thinking.get("type")
-    if kind not in ("enabled", "adaptive", "disabled"):
-        refuse("thinking.type", "enabled, adaptive or disabled", kind)
+    if kind not in ("enabled", "adaptive", "between_tools", "disabled"):
+        refuse("thinking.type", "enabled, adaptive, between_tools or disabled", kind)
     return {"chat_template_kwargs": {"enable_thinking": kind != "disabled"}}
 
 

@@ -41,7 +41,8 @@ def words(text):
 
 
 @pytest.mark.parametrize(("fields", "why"), [
-    ({"model": ""}, "`model`"), ({"model": None}, "`model` is missing"), ({"max_tokens": None}, "`max_tokens` is missing"),
+    ({"model": ""}, "`model`"), ({"model": None}, "`model` is missing"),
+    ({"max_tokens": None}, "`max_tokens` is missing"),
     ({"max_tokens": 0}, "at least 1, not 0"), ({"max_tokens": "5"}, "`max_tokens`"), ({"max_tokens": True}, "not true"),
     ({"max_tokens": 1.5}, "`max_tokens`"), ({"messages": []}, "at least one"), ({"messages": None}, "at least one"),
     ({"messages": {}}, "`messages` must be a list"), ({"messages": [{"content": "x"}]}, r"`messages\[0\].role`"),
@@ -51,9 +52,11 @@ def words(text):
     ({"messages": [user({"text": "x"})]}, r"`messages\[0\].content\[0\].type`"),
     ({"messages": [user({"type": "text", "text": 5})]}, r"`messages\[0\].content\[0\].text` must be a string"),
     ({"system": 5}, "`system`"), ({"system": [{"type": "image"}]}, r"`system\[0\].type` must be"),
-    ({"stop_sequences": "STOP"}, "`stop_sequences` must be a list of strings"), ({"stop_sequences": [1]}, "a string, not 1"),
+    ({"stop_sequences": "STOP"}, "`stop_sequences` must be a list of strings"),
+    ({"stop_sequences": [1]}, "a string, not 1"),
     ({"temperature": "hot"}, "`temperature`"), ({"stream": "yes"}, "`stream`"), ({"tools": [{}]}, r"`tools\[0\].name`"),
-    ({"tool_choice": "auto"}, "`tool_choice` must be an object"), ({"tool_choice": {"type": "x"}}, "auto, any, none or tool"),
+    ({"tool_choice": "auto"}, "`tool_choice` must be an object"),
+    ({"tool_choice": {"type": "x"}}, "auto, any, none or tool"),
     ({"tools": [TOOL], "tool_choice": {"type": "tool"}}, "`tool_choice.name`"),
     ({"tools": [TOOL], "tool_choice": {"type": "tool", "name": "g"}}, 'one of `tools`, not "g"'),
     ({"tool_choice": {"type": "any"}}, "needs `tools`"), ({"thinking": {"type": "some"}}, "`thinking.type`"),
@@ -77,14 +80,15 @@ def test_a_tool_of_the_service_is_refused_and_not_ignored():
 
 
 def test_nulls_are_absent():
-    nulls = dict.fromkeys(["system", "stop_sequences", "temperature", "top_p", "top_k", "tools", "tool_choice", "thinking",
-                           "stream", "metadata", "output_format"])
+    nulls = dict.fromkeys(["system", "stop_sequences", "temperature", "top_p", "top_k", "tools", "tool_choice",
+                           "thinking", "stream", "metadata", "output_format"])
     assert asked(**nulls) == {"messages": HELLO} and parse(**nulls).stream is False
 
 
 def test_sampling_and_stops():
-    assert asked(temperature=0, top_p=0.5, top_k=3, stop_sequences=["STOP", "\n\nHuman:"], metadata={"user_id": "x"}) == {
-        "messages": HELLO, "temperature": 0, "top_p": 0.5, "top_k": 3, "stop": ["STOP", "\n\nHuman:"]}
+    stops = ["STOP", "\n\nHuman:"]
+    assert asked(temperature=0, top_p=0.5, top_k=3, stop_sequences=stops, metadata={"user_id": "x"}) == {
+        "messages": HELLO, "temperature": 0, "top_p": 0.5, "top_k": 3, "stop": stops}
     assert asked(stop_sequences=[]) == {"messages": HELLO}
 
 
@@ -98,7 +102,8 @@ def test_the_developer_is_the_system():
 
 
 def test_thinking():
-    assert asked(thinking={"type": "enabled", "budget_tokens": 1024})["chat_template_kwargs"] == {"enable_thinking": True}
+    enabled = {"type": "enabled", "budget_tokens": 1024}
+    assert asked(thinking=enabled)["chat_template_kwargs"] == {"enable_thinking": True}
     assert asked(thinking={"type": "disabled"})["chat_template_kwargs"] == {"enable_thinking": False}
 
 
@@ -131,8 +136,9 @@ def test_a_choice_without_tools():
 
 
 CALLS = {"role": "assistant", "content": [
-    {"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "redacted_thinking", "data": "x"}, words("let me see"),
-    {"type": "tool_use", "id": "t1", "name": "f", "input": {"a": 1}}, {"type": "tool_use", "id": "t2", "name": "g", "input": {}}]}
+    {"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "redacted_thinking", "data": "x"},
+    words("let me see"), {"type": "tool_use", "id": "t1", "name": "f", "input": {"a": 1}},
+    {"type": "tool_use", "id": "t2", "name": "g", "input": {}}]}
 
 
 def result(id, *content, **more):
@@ -154,7 +160,8 @@ def test_the_assistants_blocks():
 def test_results(block, text):
     """FC-17."""
     assert turns(CALLS, user(block, result("t2", "ok")))[1:] == [
-        {"role": "tool", "tool_call_id": "t1", "content": text}, {"role": "tool", "tool_call_id": "t2", "content": "ok"}]
+        {"role": "tool", "tool_call_id": "t1", "content": text},
+        {"role": "tool", "tool_call_id": "t2", "content": "ok"}]
 
 
 @pytest.mark.parametrize("blocks", [
@@ -198,10 +205,12 @@ def test_text_and_images_keep_their_order():
 
 
 @pytest.mark.parametrize(("block", "text"), [
-    ({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "body"}, "title": "T"}, "T\nbody"),
+    ({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "body"}, "title": "T"},
+     "T\nbody"),
     ({"type": "document", "source": {"type": "content", "content": [words("a"), words("b")]}}, "a\nb"),
     ({"type": "document", "source": {"type": "content", "content": "a"}}, "a"),
-    ({"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "x" * 999}}, "[document]"),
+    ({"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "x" * 999}},
+     "[document]"),
     ({"type": "search_result", "source": "s", "title": "t", "content": [words("a")]}, "t\ns\na"),
     ({"type": "novelty", "x": "y" * 500}, '[novelty: {"x":"' + "y" * 194 + "...]")])
 def test_other_blocks_become_text_or_a_placeholder(block, text):

@@ -6,7 +6,18 @@ import random
 import pytest
 
 from blazar.errors import BodyTooLarge, ChildFailed, ModelForbidden, ModelNotFound, RequestRefused, Unauthenticated
-from tests.support.wire import anthropic_blocks, anthropic_events, buffered, call, chunk, counts, dialects, sse, streamed
+from blazar.proxy.dialects.anthropic import random_id
+from tests.support.wire import (
+    anthropic_blocks,
+    anthropic_events,
+    buffered,
+    call,
+    chunk,
+    counts,
+    dialects,
+    sse,
+    streamed,
+)
 
 
 def exchange(**fields):
@@ -42,7 +53,8 @@ def test_thinking_text_and_a_tool_in_one_turn():
 
 @pytest.mark.parametrize(("chunks", "content", "reason"), [
     ([], [], "end_turn"), ([chunk(reason="stop")], [], "end_turn"), ([chunk("")], [], "end_turn"),
-    ([chunk("xy", reason="stop")], [WORDS], "end_turn"), ([chunk("x"), chunk("y", reason="length")], [WORDS], "max_tokens"),
+    ([chunk("xy", reason="stop")], [WORDS], "end_turn"),
+    ([chunk("x"), chunk("y", reason="length")], [WORDS], "max_tokens"),
     ([chunk(reasoning_content="ab")], [THOUGHT], "end_turn"),
     ([chunk(tool_calls=[call(0, "", "t", "f")], reason="stop")], [use("t", "f")], "tool_use"),
     ([chunk("xy", tool_calls=[call(0, "", "t", "f")])], [WORDS, use("t", "f")], "tool_use")])
@@ -54,8 +66,8 @@ def test_every_answer_has_its_envelope(chunks, content, reason):
 def test_interleaved_calls_are_told_one_after_the_other():
     """FC-06."""
     chunks = [chunk(tool_calls=[call(0, '{"x":', "a", "f")]), chunk(tool_calls=[call(1, '{"y":', "b", "g")]),
-              chunk(tool_calls=[call(0, "1}")]), chunk(tool_calls=[call(1, "2}")]), chunk(tool_calls=[call(2, "", "c", "h")]),
-              chunk(reason="tool_calls")]
+              chunk(tool_calls=[call(0, "1}")]), chunk(tool_calls=[call(1, "2}")]),
+              chunk(tool_calls=[call(2, "", "c", "h")]), chunk(reason="tool_calls")]
     assert both(chunks)[0] == [use("a", "f", x=1), use("b", "g", y=2), use("c", "h")]
 
 
@@ -66,7 +78,8 @@ def test_text_after_a_call_follows_it():
 
 
 def test_a_call_without_an_id_or_a_name_yet():
-    chunks = [chunk(tool_calls=[{"index": 0, "function": {"arguments": "{"}}]), chunk(tool_calls=[call(0, "}", None, "f")])]
+    chunks = [chunk(tool_calls=[{"index": 0, "function": {"arguments": "{"}}]),
+              chunk(tool_calls=[call(0, "}", None, "f")])]
     (block,) = anthropic_blocks(anthropic_events(streamed(exchange(), sse(chunks))))
     assert block["name"] == "f" and block["id"].startswith("toolu_")
 
@@ -146,5 +159,4 @@ def test_errors(error, status, kind):
 
 
 def test_ids_are_new_each_time():
-    from blazar.proxy.dialects.anthropic import random_id
     assert random_id("msg").startswith("msg_") and len({random_id("toolu") for _ in range(100)}) == 100
