@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,26 +28,49 @@ TOKENS = 24
 START_LIMIT = 30.0
 BLAZAR = [sys.executable, "-m", "blazar.cli.main"]
 
-MESSAGES = [{"role": "user", "content": PROMPT}]
-OPENAI = {"model": MODEL, "messages": MESSAGES, "temperature": 0, "seed": 1, "max_tokens": TOKENS}
-OPTIONS = {"temperature": 0, "seed": 1, "num_predict": TOKENS}
-
 Address = tuple[str, int]
 Events = list[dict[str, Any]]
 
-CASES: tuple[tuple[str, str, dict[str, Any], Callable[[Events], str]], ...] = (
-    # dialect, path, body without `stream`, the text of a buffered answer (one event) or of a stream
-    ("openai chat", "/v1/chat/completions", OPENAI,
-     lambda events: "".join((choice.get("delta") or choice["message"]).get("content") or ""
-                            for event in events for choice in event["choices"])),
-    ("ollama chat", "/api/chat", {"model": MODEL, "messages": MESSAGES, "options": OPTIONS},
-     lambda events: "".join(event["message"]["content"] for event in events)),
-    ("ollama generate", "/api/generate", {"model": MODEL, "prompt": PROMPT, "options": OPTIONS},
-     lambda events: "".join(event["response"] for event in events)),
-    ("anthropic messages", "/v1/messages",
-     {"model": MODEL, "messages": MESSAGES, "temperature": 0, "max_tokens": TOKENS},
-     lambda events: "".join(block["text"] for event in events for block in event.get("content", ()))
-     + "".join(event["delta"].get("text", "") for event in events if event.get("type") == "content_block_delta")),
+
+@dataclass(frozen=True)
+class Case:
+    """One route: its body without `stream`, and how its text is read from the events of an answer or a stream."""
+
+    name: str
+    path: str
+    body: dict[str, Any]
+    read: Callable[[Events], str]
+
+
+def openai_text(events: Events) -> str:
+    choices = [choice for event in events for choice in event["choices"]]
+    return "".join(choice.get("text") or (choice.get("delta") or choice.get("message") or {}).get("content") or ""
+                   for choice in choices)
+
+
+def anthropic_text(events: Events) -> str:
+    whole = [block["text"] for event in events for block in event.get("content", ())]
+    return "".join(whole + [event["delta"].get("text", "") for event in events
+                            if event.get("type") == "content_block_delta"])
+
+
+MESSAGES = [{"role": "user", "content": PROMPT}]
+GREEDY = {"model": MODEL, "temperature": 0, "seed": 1, "max_tokens": TOKENS}
+OPTIONS = {"temperature": 0, "seed": 1, "num_predict": TOKENS}
+
+CHAT = Case("openai chat", "/v1/chat/completions", {**GREEDY, "messages": MESSAGES}, openai_text)
+COMPLETIONS = Case("openai completions", "/v1/completions", {**GREEDY, "prompt": "A quiet library is"}, openai_text)
+
+CASES = (
+    # through the gateway, and the case that goes straight to the engine with the same request
+    (CHAT, CHAT),
+    (COMPLETIONS, COMPLETIONS),
+    (Case("ollama chat", "/api/chat", {"model": MODEL, "messages": MESSAGES, "options": OPTIONS},
+          lambda events: "".join(event["message"]["content"] for event in events)), CHAT),
+    (Case("ollama generate", "/api/generate", {"model": MODEL, "prompt": PROMPT, "options": OPTIONS},
+          lambda events: "".join(event["response"] for event in events)), CHAT),
+    (Case("anthropic messages", "/v1/messages",
+          {"model": MODEL, "messages": MESSAGES, "temperature": 0, "max_tokens": TOKENS}, anthropic_text), CHAT),
 )
 
 
@@ -76,24 +100,24 @@ def serving(paths: Paths, env: dict[str, str]) -> Iterator[Address]:
 
 
 def compare(paths: Paths, gateway: Address) -> int:
-    call(gateway, "/v1/chat/completions", {**OPENAI, "stream": False})  # loads the model, and fills the prompt cache
+    """Each route once whole and once streamed. The engine is asked twice, so that its prompt cache is in the same
+    state for everybody who follows."""
+    failed = 0
+    text_of(CHAT, gateway, False)  # loads the model
     child = child_of(paths)
-    straight = text_of(CASES[0], child.address, False, child.secret)
-    print(f"the engine itself answers: {straight!r}", flush=True)
-    failed = 0 if straight else 1
-    for case in CASES:
+    for case, same in CASES:
+        straight = [text_of(same, child.address, False, child.secret) for _ in range(2)][-1]
         for stream in (False, True):
             answer = text_of(case, gateway, stream)
-            passed = answer == straight
+            passed = answer == straight != ""
             failed += not passed
-            print(f"{'PASS' if passed else 'FAIL'}  {case[0]}, {'streamed' if stream else 'buffered'}"
-                  + ("" if passed else f": {answer!r}"), flush=True)
+            print(f"{'PASS' if passed else 'FAIL'}  {case.name}, {'streamed' if stream else 'buffered'}: {answer!r}"
+                  + ("" if passed else f"\n      the engine itself: {straight!r}"), flush=True)
     return 1 if failed else 0
 
 
-def text_of(case: Any, address: Any, stream: bool, secret: str | None = None) -> str:
-    _, path, body, read = case
-    return read(events_of(call(address, path, {**body, "stream": stream}, secret)))
+def text_of(case: Case, address: Any, stream: bool, secret: str | None = None) -> str:
+    return case.read(events_of(call(address, case.path, {**case.body, "stream": stream}, secret)))
 
 
 def child_of(paths: Paths) -> Endpoint:

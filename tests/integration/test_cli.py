@@ -116,7 +116,8 @@ def test_a_taken_port_ends_with_3(shell):
         port = other.getsockname()[1]
         done = shell("serve", "--port", str(port))
     assert done.returncode == 3
-    assert done.stderr.startswith(f"blazar: cannot listen on 127.0.0.1:{port}:") and "--port" in done.stderr
+    refusal = done.stderr.splitlines()[-1]
+    assert refusal.startswith(f"blazar: cannot listen on 127.0.0.1:{port}:") and "--port" in refusal
 
 
 # -- with a daemon ---------------------------------------------------------------------------------------
