@@ -79,6 +79,7 @@ def test_6_many_cycles_leave_nothing(daemon):
     model = daemon.install("solo", helper=True)
     daemon.start()
     quiet = set(daemon.tree())
+    open_files = len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
     for _ in range(15):
         assert daemon.get(f"/load/{model}")[0] == 200
         assert daemon.get(f"/evict/{model}")[1]["evicted"] is True
@@ -88,8 +89,7 @@ def test_6_many_cycles_leave_nothing(daemon):
     assert zombies == []
     assert files_of_children(daemon) == ["gateway.pid", "control.sock"]
     assert len({pid for pid, _ in daemon.starts(model)}) == 15
-    open_files = os.listdir(f"/proc/{daemon.process.pid}/fd")
-    assert len(open_files) < 30, "descriptors leak"
+    assert len(os.listdir(f"/proc/{daemon.process.pid}/fd")) <= open_files, "descriptors leak"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
