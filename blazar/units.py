@@ -36,7 +36,7 @@ def parse_duration(text: str) -> float:
     """
     body = text.strip()
     sign = -1.0 if body.startswith("-") else 1.0
-    body = body.lstrip("+-") if body[:1] in "+-" else body
+    body = body[1:] if body[:1] in ("+", "-") else body
     if re.fullmatch(r"\d+(\.\d+)?", body):
         return sign * float(body)
     position, total = 0, 0.0

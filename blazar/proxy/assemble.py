@@ -1,52 +1,44 @@
 """`Assembler`: a whole `Answer` from the child's stream of completion chunks."""
 
-import secrets
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from blazar.errors import ChildFailed
+from blazar.errors import BlazarError, ChildFailed, ChildRefused
 from blazar.proxy.exchange import Answer, ToolCall
 from blazar.proxy.json import BadJson, loads
 
 
 @dataclass
 class Piece:
-    """What one chunk added to the answer; `calls` are (position in `answer.tool_calls`, more arguments)."""
+    """What one chunk added to the answer; `calls` says that it added to the tool calls."""
 
     text: str = ""
     thinking: str = ""
-    calls: list[tuple[int, str]] = field(default_factory=list)
-
-
-def call_id() -> str:
-    """A new id for a tool call, in OpenAI's form."""
-    return f"call_{secrets.token_hex(12)}"
+    calls: bool = False
 
 
 class Assembler:
     """Adds up `chat.completion.chunk` or `text_completion` chunks; `answer` is complete after `finish`.
 
-    Only the first choice counts. `new_id` names calls that the child left without an id.
+    Only the first choice counts. A call that the child left without an id has the id ''.
     """
 
-    def __init__(self, new_id: Callable[[], str] = call_id) -> None:
+    def __init__(self) -> None:
         self.answer = Answer()
-        self._new_id = new_id
         self._positions: dict[Any, int] = {}
         self._reason = "stop"
         self._text: list[str] = []
         self._thinking: list[str] = []
 
     def feed(self, chunk: dict[str, Any]) -> Piece:
-        """Add one chunk; the result is what it added. Raises ChildFailed when the chunk reports an error."""
+        """Add one chunk; the result is what it added. Raises ChildFailed or ChildRefused for a reported error."""
         if chunk.get("error"):
-            raise ChildFailed(_error_text(chunk["error"]))
+            raise _reported(chunk["error"])
         self._count(chunk)
         choice = _first_choice(chunk)
         if choice is None:
             return Piece()
-        delta = choice.get("delta") if isinstance(choice.get("delta"), dict) else {}
+        delta = _object(choice.get("delta"))
         piece = Piece(text=_text(delta.get("content")) or _text(choice.get("text")),
                       thinking=_text(delta.get("reasoning_content")) or _text(delta.get("reasoning")))
         self._text.append(piece.text)
@@ -54,7 +46,8 @@ class Assembler:
         calls = delta.get("tool_calls")
         for call in calls if isinstance(calls, list) else []:
             if isinstance(call, dict):
-                piece.calls.append(self._add_call(call))
+                self._add_call(call)
+                piece.calls = True
         self._reason = _text(choice.get("finish_reason")) or self._reason
         self.answer.stop_text = _stop_text(choice) or _stop_text(chunk) or self.answer.stop_text
         return piece
@@ -71,14 +64,11 @@ class Assembler:
             answer.finish_reason = "stop"
         return answer
 
-    def _add_call(self, delta: dict[str, Any]) -> tuple[int, str]:
-        function = delta.get("function") if isinstance(delta.get("function"), dict) else {}
-        position = self._position(delta)
-        call = self.answer.tool_calls[position]
+    def _add_call(self, delta: dict[str, Any]) -> None:
+        function = _object(delta.get("function"))
+        call = self.answer.tool_calls[self._position(delta)]
         call.name = call.name or _text(function.get("name"))
-        more = _text(function.get("arguments"))
-        call.arguments += more
-        return position, more
+        call.arguments += _text(function.get("arguments"))
 
     def _position(self, delta: dict[str, Any]) -> int:
         """Where the call of this delta stands: by its index, else its id, else it continues the last one."""
@@ -89,7 +79,7 @@ class Assembler:
             return len(calls) - 1
         if key not in self._positions:
             self._positions[key] = len(calls)
-            calls.append(ToolCall(given or self._new_id(), "", ""))
+            calls.append(ToolCall(given, "", ""))
         return self._positions[key]
 
     def _count(self, chunk: dict[str, Any]) -> None:
@@ -113,7 +103,7 @@ class Assembler:
 def arguments_of(call: ToolCall) -> dict[str, Any] | None:
     """The arguments of a call as an object; None when the model did not write one. No arguments are `{}`."""
     try:
-        value = loads(call.arguments.encode()) if call.arguments.strip() else {}
+        value = loads(call.arguments) if call.arguments.strip() else {}
     except BadJson:
         return None
     return value if isinstance(value, dict) else None
@@ -139,10 +129,18 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
 def _number(value: Any, scale: int = 1) -> int:
     return max(0, round(value * scale)) if isinstance(value, int | float) else 0
 
 
-def _error_text(error: Any) -> str:
-    message = error.get("message") if isinstance(error, dict) else error
-    return f"the engine failed in the middle of its answer: {message}"
+def _reported(error: Any) -> BlazarError:
+    """The error that a child reports inside its stream; one that blames the request keeps its status."""
+    told = error if isinstance(error, dict) else {"message": error}
+    code = told.get("code")
+    if isinstance(code, int) and 400 <= code < 500:
+        return ChildRefused(str(told.get("message")), status=code)
+    return ChildFailed(f"the engine failed in the middle of its answer: {told.get('message')}")

@@ -37,7 +37,7 @@ class AnthropicDialect(Dialect):
         return error_event(error)
 
     def translator(self, exchange: Exchange) -> AnthropicTranslator:
-        return AnthropicTranslator(exchange, Assembler(lambda: self._new_id("toolu")), lambda: self._new_id("msg"))
+        return AnthropicTranslator(exchange, Assembler(), self._new_id)
 
     def render(self, exchange: Exchange, answer: Answer) -> bytes:
-        return dumps(message(exchange, answer, self._new_id("msg")))
+        return dumps(message(exchange, answer, self._new_id))

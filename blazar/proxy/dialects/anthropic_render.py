@@ -1,21 +1,22 @@
 """A whole answer, and an error, as Anthropic writes them."""
 
+from collections.abc import Callable
 from typing import Any
 
 from blazar.proxy.assemble import arguments_of
 from blazar.proxy.dialects.fields import public
 from blazar.proxy.exchange import Answer, Exchange, ToolCall, Usage
 
-STOP_REASONS = {"length": "max_tokens", "tool_calls": "tool_use"}
+STOP_REASONS = {"length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
 
 ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error",
                413: "request_too_large", 429: "rate_limit_error", 503: "overloaded_error", 529: "overloaded_error"}
 
 
-def message(exchange: Exchange, answer: Answer, message_id: str) -> dict[str, Any]:
+def message(exchange: Exchange, answer: Answer, new_id: Callable[[str], str]) -> dict[str, Any]:
     """The buffered answer."""
     reason, stop_text = stopped(exchange, answer)
-    return {**message_head(exchange, message_id), "content": _blocks(answer), "stop_reason": reason,
+    return {**message_head(exchange, new_id("msg")), "content": _blocks(answer, new_id), "stop_reason": reason,
             "stop_sequence": stop_text, "usage": usage_of(answer.usage)}
 
 
@@ -42,14 +43,18 @@ def error_envelope(error: Exception) -> dict[str, Any]:
     return {"type": "error", "error": {"type": kind, "message": known.message}}
 
 
-def _blocks(answer: Answer) -> list[dict[str, Any]]:
+def tool_use(call: ToolCall, arguments: dict[str, Any], new_id: Callable[[str], str]) -> dict[str, Any]:
+    """The block of a call; one that the child left without an id gets a new one."""
+    return {"type": "tool_use", "id": call.id or new_id("toolu"), "name": call.name, "input": arguments}
+
+
+def _blocks(answer: Answer, new_id: Callable[[str], str]) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = []
     if answer.thinking:
         blocks.append({"type": "thinking", "thinking": answer.thinking, "signature": ""})
     if answer.text:
         blocks.append({"type": "text", "text": answer.text})
-    return blocks + [{"type": "tool_use", "id": call.id, "name": call.name, "input": _input(call)}
-                     for call in answer.tool_calls]
+    return blocks + [tool_use(call, _input(call), new_id) for call in answer.tool_calls]
 
 
 def _input(call: ToolCall) -> dict[str, Any]:

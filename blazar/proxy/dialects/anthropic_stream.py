@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from blazar.proxy.assemble import Assembler
-from blazar.proxy.dialects.anthropic_render import error_envelope, message_head, stopped, usage_of
+from blazar.proxy.dialects.anthropic_render import error_envelope, message_head, stopped, tool_use, usage_of
 from blazar.proxy.exchange import Exchange, Usage
 from blazar.proxy.json import dumps
 
@@ -19,10 +19,10 @@ class AnthropicTranslator:
     others; other calls, and text that follows a call, wait for it.
     """
 
-    def __init__(self, exchange: Exchange, assembler: Assembler, new_message_id: Callable[[], str]) -> None:
+    def __init__(self, exchange: Exchange, assembler: Assembler, new_id: Callable[[str], str]) -> None:
         self._exchange = exchange
         self._assembler = assembler
-        self._new_message_id = new_message_id
+        self._new_id = new_id
         self._started = False
         self._index = -1
         self._open: str | None = None
@@ -51,7 +51,7 @@ class AnthropicTranslator:
         if answer.tool_calls:
             events += self._advance_first_call(at_end=True)
         for call in answer.tool_calls[1:]:
-            events += self._begin("tool_use", _tool_use(call))
+            events += self._begin("tool_use", tool_use(call, {}, self._new_id))
             events += self._arguments(call.arguments)
         for kind, words in self._late:
             events += self._words(kind, words)
@@ -69,14 +69,14 @@ class AnthropicTranslator:
         if self._started:
             return []
         self._started = True
-        head = message_head(self._exchange, self._new_message_id())
+        head = message_head(self._exchange, self._new_id("msg"))
         return [_event("message_start", message={**head, "content": [], "stop_reason": None, "stop_sequence": None,
                                                  "usage": usage_of(self.usage)})]
 
     def _say(self, kind: str, words: str) -> list[bytes]:
         if not words:
             return []
-        if self._assembler.answer.tool_calls:
+        if self._open == "tool_use":
             self._late.append((kind, words))
             return []
         return self._words(kind, words)
@@ -91,7 +91,7 @@ class AnthropicTranslator:
         call = self._assembler.answer.tool_calls[0]
         if not call.name and not at_end:
             return []
-        events = [] if self._open == "tool_use" else self._begin("tool_use", _tool_use(call))
+        events = [] if self._open == "tool_use" else self._begin("tool_use", tool_use(call, {}, self._new_id))
         more, self._sent = call.arguments[self._sent:], len(call.arguments)
         return events + self._arguments(more)
 
@@ -116,10 +116,6 @@ class AnthropicTranslator:
 
 def error_event(error: Exception) -> bytes:
     return b"event: error\ndata: %b\n\n" % dumps(error_envelope(error))
-
-
-def _tool_use(call: Any) -> dict[str, Any]:
-    return {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
 
 
 def _event(kind: str, **fields: Any) -> bytes:

@@ -1,16 +1,22 @@
 """Ollama's wire form: /api/chat and /api/generate, translated to and from chat completions."""
 
+import secrets
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from blazar.proxy.assemble import Assembler, call_id
+from blazar.proxy.assemble import Assembler
 from blazar.proxy.dialects import ollama_request as request
 from blazar.proxy.dialects.dialect import Dialect
 from blazar.proxy.dialects.fields import boolean, model_name, objects, public, strings, text
 from blazar.proxy.dialects.ollama_render import OllamaTranslator, Writer, error_line
 from blazar.proxy.exchange import Answer, Exchange
 from blazar.proxy.json import dumps, load_object
+
+
+def random_id() -> str:
+    """A new id for a tool call that the child left without one."""
+    return f"call_{secrets.token_hex(12)}"
 
 
 class OllamaDialect(Dialect):
@@ -24,9 +30,8 @@ class OllamaDialect(Dialect):
     stream_type = "application/x-ndjson"
 
     def __init__(self, now: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic,
-                 new_id: Callable[[], str] = call_id) -> None:
-        self._writer = Writer(now, monotonic)
-        self._new_id = new_id
+                 new_id: Callable[[], str] = random_id) -> None:
+        self._writer = Writer(now, monotonic, new_id)
 
     def parse(self, operation: str, body: bytes, headers: Mapping[str, str], request_id: str) -> Exchange:
         payload = load_object(body)
@@ -53,7 +58,7 @@ class OllamaDialect(Dialect):
         return error_line(error)
 
     def translator(self, exchange: Exchange) -> OllamaTranslator:
-        return OllamaTranslator(exchange, self._writer, Assembler(self._new_id))
+        return OllamaTranslator(exchange, self._writer, Assembler())
 
     def render(self, exchange: Exchange, answer: Answer) -> bytes:
         if exchange.knobs.get("load_only"):

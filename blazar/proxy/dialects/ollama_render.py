@@ -30,7 +30,7 @@ class OllamaTranslator:
 
     def finish(self) -> bytes:
         answer = self._assembler.finish()
-        calls, raw = split_calls(answer)
+        calls, raw = self._writer.split_calls(answer)
         lines = self._line(raw, "", calls) if calls or raw else b""
         last = self._writer.body(self._exchange, "", "") | self._writer.ending(self._exchange, answer)
         return lines + dumps(last) + b"\n"
@@ -45,13 +45,15 @@ class OllamaTranslator:
 class Writer:
     """Writes the parts of an answer. `now` is wall time and `monotonic` CLOCK_MONOTONIC, both in seconds."""
 
-    def __init__(self, now: Callable[[], float], monotonic: Callable[[], float]) -> None:
+    def __init__(self, now: Callable[[], float], monotonic: Callable[[], float],
+                 new_id: Callable[[], str]) -> None:
         self._now = now
+        self._new_id = new_id
         self._monotonic = monotonic
 
     def whole(self, exchange: Exchange, answer: Answer) -> dict[str, Any]:
         """The buffered answer."""
-        calls, raw = split_calls(answer)
+        calls, raw = self.split_calls(answer)
         return self.body(exchange, answer.text + raw, answer.thinking, calls) | self.ending(exchange, answer)
 
     def loaded(self, exchange: Exchange) -> dict[str, Any]:
@@ -62,7 +64,7 @@ class Writer:
     def body(self, exchange: Exchange, text: str, thinking: str,
              calls: list[dict[str, Any]] | None = None) -> dict[str, Any]:
         head = {"model": exchange.asked, "created_at": rfc3339(self._now())}
-        more = {"thinking": thinking} if thinking else {}
+        more: dict[str, Any] = {"thinking": thinking} if thinking else {}
         if exchange.operation == "generate":
             return head | {"response": text} | more
         if calls:
@@ -79,17 +81,17 @@ class Writer:
                 "prompt_eval_count": usage.prompt_tokens, "prompt_eval_duration": usage.prompt_ns,
                 "eval_count": usage.completion_tokens, "eval_duration": usage.completion_ns}
 
-
-def split_calls(answer: Answer) -> tuple[list[dict[str, Any]], str]:
-    """The calls whose arguments are an object, and the others as the model wrote them, for the reader to see."""
-    calls, raw = [], []
-    for call in answer.tool_calls:
-        arguments = arguments_of(call)
-        if arguments is None:
-            raw.append(f"{call.name}({call.arguments})")
-        else:
-            calls.append({"id": call.id, "function": {"name": call.name, "arguments": arguments}})
-    return calls, "\n".join(raw)
+    def split_calls(self, answer: Answer) -> tuple[list[dict[str, Any]], str]:
+        """The calls whose arguments are an object, and the others as the model wrote them, for the reader to see."""
+        calls, raw = [], []
+        for call in answer.tool_calls:
+            arguments = arguments_of(call)
+            if arguments is None:
+                raw.append(f"{call.name}({call.arguments})")
+            else:
+                function = {"name": call.name, "arguments": arguments}
+                calls.append({"id": call.id or self._new_id(), "function": function})
+        return calls, "\n".join(raw)
 
 
 def error_line(error: Exception) -> bytes:

@@ -1,0 +1,66 @@
+"""OpenAI's form: what is refused, what passes unchanged, and its errors."""
+
+import json
+
+import pytest
+
+from blazar.errors import ChildFailed, ModelForbidden, ModelNotFound, RequestRefused, Unauthenticated
+from blazar.proxy.dialects import openai
+from blazar.proxy.dialects.openai import OpenAIDialect
+
+DIALECT = OpenAIDialect()
+
+
+def parse(body, operation="chat"):
+    return DIALECT.parse(operation, body if isinstance(body, bytes) else json.dumps(body).encode(), {}, "r1")
+
+
+@pytest.mark.parametrize(("operation", "path"), [("chat", "/v1/chat/completions"), ("completions", "/v1/completions")])
+def test_the_body_passes_as_it_came(operation, path):
+    body = b' {"stream" : true,\r\n "model":"m\\u002d1", "x": 1.0, "model":"m-2"}\n'
+    exchange = parse(body, operation)
+    assert exchange.upstream_body is exchange.body is body
+    assert (exchange.upstream_path, exchange.asked, exchange.stream, exchange.id) == (path, "m-2", True, "r1")
+
+
+@pytest.mark.parametrize(("stream", "wanted"), [(None, False), (False, False), (True, True)])
+def test_stream(stream, wanted):
+    assert parse({"model": "m", "stream": stream}).stream is wanted
+    assert parse({"model": "m"}).stream is False
+
+
+def test_what_stock_sdks_send_is_left_to_the_child():
+    """FC-09."""
+    parse({"model": "m", "temperature": None, "max_tokens": None, "tools": None, "messages": {}, "stop": None})
+    assert parse(b'{"model":"m","messages":[{"role":"user","content":"\\ud800"}]}').body.count(b"\\ud800") == 1
+
+
+@pytest.mark.parametrize(("body", "why"), [
+    ({}, "`model` is missing"), ({"model": None}, "`model` is missing"), ({"model": ""}, '`model` must be .* not ""'),
+    ({"model": 5}, "`model` must be the name of a model, not 5"), ({"model": ["m"]}, "not a list"),
+    ({"model": "m", "stream": "true"}, '`stream` must be true or false, not "true"'),
+    ({"model": "m", "stream": 1}, "`stream`"), (b"[]", "JSON object"), (b"{", "not usable JSON")])
+def test_refusals(body, why):
+    with pytest.raises(RequestRefused, match=why):
+        parse(body)
+
+
+@pytest.mark.parametrize(("error", "status", "kind", "code"), [
+    (RequestRefused("no"), 400, "invalid_request_error", "request-refused"),
+    (Unauthenticated(), 401, "authentication_error", "unauthenticated"),
+    (ModelForbidden("no"), 403, "permission_error", "model-forbidden"),
+    (ModelNotFound(name="m", near=""), 404, "not_found_error", "model-not-found"),
+    (ChildFailed("no"), 502, "server_error", "child-failed"),
+    (KeyError("secret"), 500, "server_error", "error")])
+def test_errors(error, status, kind, code):
+    found, body = DIALECT.error(error)
+    told = json.loads(body)["error"]
+    assert (found, told["type"], told["code"], told["param"]) == (status, kind, code, None)
+    assert told["message"] and "secret" not in told["message"]
+    assert DIALECT.stream_error(error) == b"data: " + body + b"\n\n"
+
+
+def test_models():
+    listed = openai.models({"solo:q4_0": {"modified_at": "2026-01-01T00:00:00Z"}})
+    assert listed == {"object": "list", "data": [{"id": "solo:q4_0", "object": "model", "created": 1767225600,
+                                                  "owned_by": "blazar"}]}

@@ -1,0 +1,122 @@
+"""Adding up a child's chunks."""
+
+import random
+
+import pytest
+
+from blazar.errors import ChildFailed, ChildRefused
+from blazar.proxy.assemble import Assembler, Piece, arguments_of
+from blazar.proxy.exchange import ToolCall, Usage
+from tests.support.wire import call, chunk, counts
+
+
+def assemble(*chunks):
+    assembler = Assembler()
+    for item in chunks:
+        assembler.feed(item)
+    return assembler.finish()
+
+
+def test_text_thinking_and_reason():
+    answer = assemble(chunk(role="assistant", content=None), chunk(reasoning_content="a"),
+                      chunk("x", reasoning_content="b"), chunk("y"), chunk(reason="length"))
+    assert (answer.text, answer.thinking, answer.finish_reason) == ("xy", "ab", "length")
+
+
+def test_plain_completion():
+    answer = assemble({"object": "text_completion", "choices": [{"index": 0, "text": "a"}]},
+                      {"choices": [{"index": 0, "text": "b", "finish_reason": "stop"}]})
+    assert (answer.text, answer.finish_reason) == ("ab", "stop")
+
+
+def test_only_the_first_choice_counts():
+    other = {"choices": [{"index": 1, "delta": {"content": "no"}}]}
+    assert assemble(chunk("a"), other, chunk("b")).text == "ab"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_interleaved_calls_come_apart_again(seed):
+    """FC-06: pieces of several calls, in any order that keeps each call's own."""
+    chance = random.Random(seed)
+    wanted = [("a", "f", '{"x":1}'), ("b", "g", '{"y":[2,3]}'), ("c", "h", "")]
+    queues = [[call(index, text[:1], id, name)] + [call(index, letter) for letter in text[1:]]
+              for index, (id, name, text) in enumerate(wanted)]
+    deltas = [queues[index].pop(0) for index in range(3)]
+    while any(queues):
+        deltas.append(chance.choice([queue for queue in queues if queue]).pop(0))
+    answer = assemble(*(chunk(tool_calls=[delta]) for delta in deltas), chunk(reason="tool_calls"))
+    assert [(found.id, found.name, found.arguments) for found in answer.tool_calls] == wanted
+
+
+def test_calls_without_an_index_go_by_id_and_then_continue():
+    deltas = [{"id": "a", "function": {"name": "f", "arguments": "{"}}, {"function": {"arguments": "}"}},
+              {"id": "b", "function": {"name": "g", "arguments": "{}"}}]
+    answer = assemble(*(chunk(tool_calls=[delta]) for delta in deltas))
+    assert [(found.name, found.arguments) for found in answer.tool_calls] == [("f", "{}"), ("g", "{}")]
+
+
+@pytest.mark.parametrize(("said", "arguments", "reason"), [
+    ("stop", "{}", "tool_calls"), ("tool_calls", "{}", "tool_calls"), ("function_call", "{}", "tool_calls"),
+    ("length", '{"a":1}', "tool_calls"), ("length", '{"a":', "length"), (None, "{}", "tool_calls")])
+def test_a_turn_with_a_call_ends_as_one(said, arguments, reason):
+    """FC-08; only a call that was cut off by the limit is no call."""
+    answer = assemble(chunk(tool_calls=[call(0, arguments, "a", "f")]), chunk(reason=said))
+    assert answer.finish_reason == reason
+
+
+@pytest.mark.parametrize(("said", "reason"), [("stop", "stop"), ("tool_calls", "stop"), ("length", "length"),
+                                              (None, "stop"), (7, "stop")])
+def test_a_turn_without_a_call(said, reason):
+    assert assemble(chunk("a"), chunk(reason=said)).finish_reason == reason
+
+
+def test_usage_of_llamacpp():
+    answer = assemble(chunk("a"), {"choices": [], "usage": {"prompt_tokens": 105, "completion_tokens": 20,
+                      "prompt_tokens_details": {"cached_tokens": 5}}, "timings": {"cache_n": 5, "prompt_n": 100,
+                      "prompt_ms": 369.531, "predicted_n": 20, "predicted_ms": 1922.723}})
+    assert answer.usage == Usage(105, 20, 5, 369_531_000, 1_922_723_000)
+
+
+def test_usage_without_one_of_its_two_forms():
+    timings = {key: value for key, value in counts().items() if key != "usage"}
+    assert assemble(timings).usage == Usage(7, 3, 0, 1_500_000, 20_250_000)
+    timings["timings"]["cache_n"] = 5
+    assert assemble(timings).usage.prompt_tokens == 12
+    assert assemble({"choices": None, "usage": {"prompt_tokens": 4, "completion_tokens": 2}}).usage == Usage(4, 2)
+
+
+@pytest.mark.parametrize("field", ["stop_reason", "matched_stop", "stopping_word"])
+def test_the_stop_text_is_taken_only_when_it_is_text(field):
+    def ending(value):
+        return {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop", field: value}]}
+    assert assemble(chunk("a"), ending("STOP")).stop_text == "STOP"
+    assert [assemble(ending(value)).stop_text for value in (7, None, "", ["x"])] == [None] * 4
+
+
+@pytest.mark.parametrize("odd", [
+    {}, {"choices": []}, {"choices": None}, {"choices": [None]}, {"choices": [{"index": 0, "delta": None}]},
+    chunk(7), chunk(tool_calls=[None]), chunk(tool_calls="x"), {"usage": [], "timings": "x"},
+    chunk(tool_calls=[{"function": None}]), {"usage": {"prompt_tokens": None}}])
+def test_odd_chunks_do_no_harm(odd):
+    assert assemble(chunk("a"), odd, chunk("b")).text == "ab"
+
+
+def test_an_error_in_the_stream_is_raised():
+    with pytest.raises(ChildFailed, match="boom"):
+        assemble(chunk("a"), {"error": {"code": 500, "message": "boom"}})
+    with pytest.raises(ChildRefused, match="too long") as caught:
+        assemble({"error": {"code": 400, "message": "too long"}})
+    assert caught.value.status == 400
+
+
+@pytest.mark.parametrize(("text", "value"), [("", {}), (" ", {}), ("{}", {}), ('{"a":1}', {"a": 1}), ("{city:", None),
+                                             ("[1]", None), ("NaN", None)])
+def test_arguments(text, value):
+    assert arguments_of(ToolCall("", "f", text)) == value
+
+
+def test_a_piece_is_what_its_chunk_added():
+    assembler = Assembler()
+    assert assembler.feed(chunk("a", reasoning_content="t")) == Piece("a", "t", False)
+    assert assembler.feed(chunk(tool_calls=[call(0, "{", "i", "f")])) == Piece("", "", True)
+    assert assembler.feed(chunk(reason="stop")) == Piece()
