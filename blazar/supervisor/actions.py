@@ -1,0 +1,26 @@
+"""What deciders may ask for; the fleet carries it out."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Start:
+    model: str
+
+
+@dataclass(frozen=True)
+class Evict:
+    """Drain the model's child at every worker, then stop it."""
+
+    model: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Wake:
+    """Nothing to do now; decide again after so many seconds."""
+
+    seconds: float
+
+
+Action = Start | Evict | Wake

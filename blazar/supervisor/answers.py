@@ -1,0 +1,142 @@
+"""What the supervisor answers on the control socket: one method for each kind of message, all on the run loop."""
+
+import logging
+import os
+from collections.abc import Callable
+from typing import Any
+
+import blazar
+from blazar.control import Link, Message
+from blazar.errors import BlazarError, UsageRefused
+from blazar.models.base import close_database
+from blazar.store.store import Store
+from blazar.supervisor.fleet import Fleet
+from blazar.supervisor.gateway import Gateway
+from blazar.supervisor.pool import Pool
+from blazar.supervisor.workers import Workers
+
+log = logging.getLogger(__name__)
+
+
+class Answers:
+    """`on_first_hello` is called when a gateway worker first greets: from then on clients are served."""
+
+    def __init__(self, config: dict[str, Any], started_at: float, url: str, *, store: Store, fleet: Fleet,
+                 workers: Workers, gateway: Gateway, pool: Pool, on_first_hello: Callable[[], None]) -> None:
+        self._config = config
+        self._started_at = started_at
+        self._url = url
+        self._store = store
+        self._fleet = fleet
+        self._workers = workers
+        self._gateway = gateway
+        self._pool = pool
+        self._on_first_hello: Callable[[], None] | None = on_first_hello
+        self._models: dict[str, Any] = {}
+        self._aliases: dict[str, str] = {}
+        self._kinds: dict[str, Callable[[Link, Message], None]] = {
+            "hello": self._hello, "ensure_ready": self._ensure_ready, "evict": self._evict, "remove": self._remove,
+            "keep_alive": self._keep_alive, "describe": self._describe, "changed": self._changed,
+            "status": self._status, "beat": self._beat, "report": self._report}
+
+    # -- links -------------------------------------------------------------------------------------------
+
+    def take(self, link: Link, message: Message) -> None:
+        """Answer a message; a wrong one is refused and harms nobody else."""
+        try:
+            answer = self._kinds[str(message.get("kind"))]
+            answer(link, message)
+        except KeyError as error:
+            link.refuse(message, UsageRefused(f"the message {message.get('kind')!r} is unknown or lacks {error}"))
+
+    def drop(self, link: Link) -> None:
+        if self._workers.leave(link):
+            log.info("gateway: worker %d has left", link.peer_pid)
+
+    # -- what the gateway sees ---------------------------------------------------------------------------
+
+    def read_store(self) -> None:
+        """Once, at boot: the models and aliases of the snapshot."""
+        self._models, self._aliases = self._store.snapshot_models(), self._store.aliases()
+        close_database()  # SQLite closes no file of other threads while this thread has it open
+
+    def snapshot(self) -> dict[str, Any]:
+        return {"models": self._models, "aliases": self._aliases, "children": self._fleet.endpoints(),
+                "started_at": self._started_at}
+
+    def push(self) -> None:
+        self._workers.note("snapshot", snapshot=self.snapshot())
+
+    def _refresh_store(self, link: Link, message: Message) -> None:
+        """Read the store again on a thread, tell the gateway, then answer."""
+        def refreshed(found: Any, error: BlazarError | None) -> None:
+            if error is not None:
+                link.refuse(message, error)
+                return
+            self._models, self._aliases = found
+            self.push()
+            link.answer(message)
+
+        self._pool.submit(refreshed, lambda: (self._store.snapshot_models(), self._store.aliases()))
+
+    # -- the kinds ---------------------------------------------------------------------------------------
+
+    def _hello(self, link: Link, message: Message) -> None:
+        link.role, link.peer_pid = str(message["role"]), int(message.get("pid") or 0)
+        if link.role == "gateway":
+            self._workers.join(link, link.peer_pid, message.get("leases"))
+            self._gateway.greeted()
+        link.answer(message, config=self._config, snapshot=self.snapshot(), version=blazar.__version__)
+        if link.role == "gateway":
+            call, self._on_first_hello = self._on_first_hello, None
+            if call is not None:
+                call()
+
+    def _ensure_ready(self, link: Link, message: Message) -> None:
+        def waited(endpoint: Any, error: BlazarError | None) -> None:
+            if error is not None:
+                link.refuse(message, error)
+            else:
+                link.answer(message, endpoint=endpoint.to_dict())
+
+        self._fleet.ensure_ready(str(message["model"]), waited)
+
+    def _evict(self, link: Link, message: Message) -> None:
+        self._fleet.evict(str(message["model"]), lambda evicted: link.answer(message, evicted=evicted))
+
+    def _remove(self, link: Link, message: Message) -> None:
+        model = str(message["model"])
+
+        def removed(_: Any, error: BlazarError | None) -> None:
+            if error is not None:
+                link.refuse(message, error)
+            else:
+                self._refresh_store(link, message)
+
+        self._fleet.evict(model, lambda _: self._pool.submit(removed, self._store.remove, model))
+
+    def _keep_alive(self, link: Link, message: Message) -> None:
+        seconds = message.get("seconds")
+        self._fleet.keep(str(message["model"]), None if seconds is None else float(seconds))
+
+    def _describe(self, link: Link, message: Message) -> None:
+        def described(model: Any, error: BlazarError | None) -> None:
+            if error is not None:
+                link.refuse(message, error)
+            else:
+                link.answer(message, model=model)
+
+        self._pool.submit(described, self._store.describe, str(message["model"]))
+
+    def _changed(self, link: Link, message: Message) -> None:
+        self._refresh_store(link, message)
+
+    def _status(self, link: Link, message: Message) -> None:
+        link.answer(message, pid=os.getpid(), url=self._url, children=self._fleet.describe(),
+                    gateway={"pid": self._gateway.pid, "workers": [worker.pid for worker in self._workers.all()]})
+
+    def _beat(self, link: Link, message: Message) -> None:
+        self._workers.beat(link)
+
+    def _report(self, link: Link, message: Message) -> None:
+        self._workers.report(link, message["children"])

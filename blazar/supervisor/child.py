@@ -1,0 +1,266 @@
+"""`Child`: one model's engine process through all its lives; the state machine that alone decides what it does."""
+
+import logging
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from blazar.engines.lane import Lane, Launch
+from blazar.errors import BlazarError, LoadFailed
+from blazar.paths import Paths
+from blazar.supervisor import spawn
+from blazar.supervisor.health import Ready, Target, quote_output, wait_ready
+from blazar.supervisor.loop import Loop
+from blazar.supervisor.pool import Pool
+from blazar.supervisor.states import ALLOWED, State
+from blazar.transport import Endpoint
+
+log = logging.getLogger(__name__)
+
+HOST = "127.0.0.1"
+STOP_GRACE = 5.0
+"""Seconds between SIGTERM and SIGKILL."""
+STEADY = 60.0
+"""Seconds of service after which earlier crashes are forgotten."""
+LONGEST_BACKOFF = 60.0
+WORTH_WAITING = 5.0
+"""A request waits this long for the back-off to end; beyond it is told when to come back."""
+PORT_TRIES = 3
+PORT_TROUBLE = re.compile(r"address already in use|(couldn't|could not|cannot|failed to) bind|invalid .*\bport\b", re.I)
+
+Waiter = Callable[[Endpoint | None, BlazarError | None], None]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What the loader worked out for one load."""
+
+    launch: Launch
+    lane: Lane
+    size: int
+    """Bytes of the model's file."""
+    limit: float
+    """Seconds the load may take."""
+
+
+@dataclass(frozen=True)
+class Means:
+    """What every child works with."""
+
+    loop: Loop
+    pool: Pool
+    paths: Paths
+    prepare: Callable[[str], Prepared]
+    """Runs on a thread; raises BlazarError."""
+    changed: Callable[[], None]
+    """Told after every change of state."""
+
+
+class Child:
+    def __init__(self, model: str, means: Means, keep_alive: float) -> None:
+        self.model = model
+        self.state = State.ABSENT
+        self.endpoint: Endpoint | None = None
+        self.ready_at = 0.0
+        self.asked_at = 0.0
+        self.not_before = 0.0
+        self.keep_alive = keep_alive
+        self.generation = 0
+        self._means = means
+        self._waiters: list[Waiter] = []
+        self._when_absent: list[Callable[[], None]] = []
+        self._process: spawn.Process | None = None
+        self._prepared: Prepared | None = None
+        self._secret: str | None = None
+        self._tries = 0
+        self._crashes = 0
+        self._last_failure: BlazarError | None = None
+        self._why: BlazarError | None = None
+        """Why the load that is being stopped has failed."""
+
+    @property
+    def id(self) -> str:
+        return f"{self.model}#{self.generation}"
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid if self._process else 0
+
+    # -- asked by the fleet ------------------------------------------------------------------------------
+
+    def ensure_ready(self, waiter: Waiter) -> None:
+        """Call `waiter` with the endpoint once the child serves, or with the reason why it will not."""
+        if self.state is State.READY:
+            waiter(self.endpoint, None)
+            return
+        now = self._means.loop.now()
+        wait = self.not_before - now
+        if self.state is State.ABSENT and wait > WORTH_WAITING:
+            waiter(None, self._held_back(wait))
+            return
+        self._waiters.append(waiter)
+        if self.state is State.ABSENT:
+            self.asked_at = now
+            self._enter(State.QUEUED)
+
+    def start(self) -> None:
+        self.generation += 1
+        self._tries = 0
+        self._why = None
+        self._enter(State.STARTING)
+        generation = self.generation
+        self._means.pool.submit(lambda prepared, error: self._on_prepared(generation, prepared, error),
+                                self._means.prepare, self.model)
+
+    def keep_for(self, seconds: float) -> None:
+        self.keep_alive = seconds
+        if self.endpoint is not None:
+            self.endpoint = replace(self.endpoint, keep_alive=seconds)
+
+    def drain(self) -> None:
+        self._enter(State.DRAINING)
+
+    def stop(self, why: BlazarError | None = None) -> None:
+        """End the process, by force after a while; a load under way fails with `why`."""
+        if self.state in (State.ABSENT, State.STOPPING):
+            return
+        self._why = why
+        if self._process is None:
+            self._gone()
+            return
+        self._enter(State.STOPPING)
+        self._process.terminate()
+        self._means.loop.later(STOP_GRACE, self._process.kill)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+
+    def when_absent(self, call: Callable[[], None]) -> None:
+        """Call once there is no process any more; at once when there is none."""
+        if self.state is State.ABSENT:
+            call()
+        else:
+            self._when_absent.append(call)
+
+    def refuse_waiters(self, error: BlazarError) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            waiter(None, error)
+
+    # -- what happens to it ------------------------------------------------------------------------------
+
+    def _on_prepared(self, generation: int, prepared: Prepared | None, error: BlazarError | None) -> None:
+        if self.state is not State.STARTING or generation != self.generation:
+            return
+        if error is not None or prepared is None:
+            self._why = error
+            self._gone()
+            return
+        self._prepared = prepared
+        self._spawn(0 if prepared.launch.program.picks_port else spawn.free_port(HOST))
+
+    def _spawn(self, port: int) -> None:
+        assert self._prepared is not None
+        launch, lane = self._prepared.launch, self._prepared.lane
+        secret_file = launch.secret_file
+        self._secret = spawn.write_secret(secret_file) if secret_file else None
+        command = lane.command(launch)
+        loop = self._means.loop
+        self._tries += 1
+        try:
+            process = spawn.spawn([*command.argv, *lane.address_flags(HOST, port)], self.model, self._means.paths,
+                                  lambda ended: loop.post(self._on_exit, ended), command.env,
+                                  files=[secret_file] if secret_file else [])
+        except OSError as error:
+            self._why = LoadFailed(model=self.model, reason=f"cannot start it: {error}", output="")
+            self._gone()
+            return
+        self._process = process
+        log.info("%s: started pid %d: %s", self.id, process.pid, " ".join(command.argv))
+        target = Target(self.model, process, HOST, port, self._secret, lane.health_path, self._prepared.limit)
+        self._means.pool.submit(lambda ready, error: self._on_probed(process, ready, error), wait_ready, target)
+
+    def _on_probed(self, process: spawn.Process, ready: Ready | None, error: BlazarError | None) -> None:
+        if process is not self._process or self.state is not State.STARTING:
+            return
+        if error is not None:
+            self._why = error
+            process.kill()
+        elif ready is not None:
+            self._serve(process, ready)
+
+    def _serve(self, process: spawn.Process, ready: Ready) -> None:
+        assert self._prepared is not None
+        planned = self._prepared.lane.command(self._prepared.launch)
+        self.ready_at = self._means.loop.now()
+        self.endpoint = Endpoint(
+            child_id=self.id, model=self.model, address=(HOST, ready.port), secret=self._secret,
+            lane=self._prepared.lane.kind, pid=process.pid, slots=ready.slots or planned.slots,
+            ctx=ready.ctx or planned.ctx, size=self._prepared.size, size_vram=0, keep_alive=self.keep_alive,
+            ready_at=self.ready_at)
+        log.info("%s: ready on port %d", self.id, ready.port)
+        self._enter(State.READY)
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            waiter(self.endpoint, None)
+
+    def _on_exit(self, process: spawn.Process) -> None:
+        if process is not self._process:
+            return
+        self._process = None
+        if self.state is State.STOPPING:
+            self._crashes = 0
+            log.info("%s: stopped", self.id)
+        elif self.state is State.STARTING and self._retries_elsewhere(process):
+            return
+        else:
+            self._crashed(process)
+        self._gone()
+
+    def _retries_elsewhere(self, process: spawn.Process) -> bool:
+        """Whether it died for want of a port, and was started again with another one."""
+        if self._why is not None or self._tries >= PORT_TRIES or not _port_was_the_trouble(process):
+            return False
+        log.warning("%s: could not listen, trying another port", self.id)
+        self._spawn(spawn.free_port(HOST))
+        return True
+
+    def _crashed(self, process: spawn.Process) -> None:
+        failure = self._why or LoadFailed(model=self.model, reason=process.describe_exit(),
+                                          output=quote_output(process))
+        log.error("%s: %s", self.id, failure.message)
+        now = self._means.loop.now()
+        if self.state is State.STARTING:
+            self._why = failure
+        elif now - self.ready_at >= STEADY:
+            self._crashes = 0
+        self._crashes += 1
+        self.not_before = now + min(LONGEST_BACKOFF, 2.0 ** (self._crashes - 1))
+        self._last_failure = failure
+
+    def _held_back(self, wait: float) -> BlazarError:
+        return LoadFailed(f"{self._last_failure}; it is tried again in {wait:.0f} s", retry_after=wait)
+
+    def _gone(self) -> None:
+        """No process any more: fail or requeue who waits, and tell who waited for the end."""
+        self.endpoint = None
+        self._enter(State.ABSENT)
+        if self._why is not None:
+            error, self._why = self._why, None
+            self.refuse_waiters(error)
+        told, self._when_absent = self._when_absent, []
+        for call in told:
+            call()
+        if self._waiters and self.state is State.ABSENT:
+            self.asked_at = self._means.loop.now()
+            self._enter(State.QUEUED)
+
+    def _enter(self, state: State) -> None:
+        assert state in ALLOWED[self.state], f"{self.id}: {self.state} -> {state}"
+        self.state = state
+        self._means.changed()
+
+
+def _port_was_the_trouble(process: spawn.Process) -> bool:
+    return any(PORT_TROUBLE.search(line) for line in process.last_lines())

@@ -1,0 +1,135 @@
+"""`serve`: start order, signals, and the orderly stop.
+
+Start: lock, sweep, bind, database, control socket, gateway; the daemon counts as up when a gateway worker has said
+hello. Stop: the gateway first, since it holds the clients; then the children. A second signal ends everything at once.
+"""
+
+import logging
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Sequence
+
+from blazar.config.config import Config
+from blazar.config.effective import effective
+from blazar.config.registry import SETTINGS
+from blazar.engines.llamacpp import LlamaCpp
+from blazar.errors import BlazarError
+from blazar.paths import Paths
+from blazar.store.locks import told_in_words
+from blazar.store.store import Store
+from blazar.supervisor.answers import Answers
+from blazar.supervisor.child import Means
+from blazar.supervisor.fleet import Fleet
+from blazar.supervisor.gateway import LAUNCHER, Gateway
+from blazar.supervisor.listener import listen, take_lock, url_of
+from blazar.supervisor.loader import Loader
+from blazar.supervisor.loop import Loop
+from blazar.supervisor.notify import notify
+from blazar.supervisor.orphans import sweep
+from blazar.supervisor.pool import Pool
+from blazar.supervisor.server import ControlServer
+from blazar.supervisor.workers import Workers
+from blazar.telemetry import log as logs
+
+log = logging.getLogger(__name__)
+
+
+def serve(config: Config, paths: Paths, launcher: Sequence[str] = LAUNCHER) -> int:
+    """Run the daemon until it is told to stop; 0, or 1 when the gateway does not start.
+
+    `launcher` is the command that starts the gateway. Raises AlreadyRunning, BindConflict, SchemaNewer,
+    DatabaseUnusable and StoreUnwritable before anything is started.
+    """
+    _raise_file_limit()
+    with told_in_words(paths.data_dir):
+        paths.ensure()
+        lock = take_lock(paths)
+        logs.set_up(paths.daemon_log, config.log_level or "info")
+    try:
+        return Daemon(config, paths, launcher).run()
+    finally:
+        os.close(lock)
+
+
+class Daemon:
+    def __init__(self, config: Config, paths: Paths, launcher: Sequence[str]) -> None:
+        self._paths = paths
+        self._grace = float(config.shutdown_grace_secs)
+        self._signals = 0
+        self._exit_code = 0
+        remaining = sweep(paths)
+        if remaining:
+            log.error("pids %s of an earlier run do not end", remaining)
+        self._listener = listen(config.host, config.port, paths.data_dir_id)
+        self._url = url_of(self._listener)
+        store = Store(paths, holds_daemon_lock=True)
+        self._loop = Loop()
+        pool = Pool(self._loop)
+        workers = Workers(self._loop)
+        loader = Loader(store, paths, [LlamaCpp(SETTINGS.values())], lambda model: effective(config, model),
+                        config.runtime.get("BLAZAR_ENGINE_PATH"), config.model_load_timeout_secs,
+                        config.child_auth is not False)
+        self._fleet = Fleet(Means(self._loop, pool, paths, loader.prepare, self._changed), workers,
+                            max_loaded=config.max_loaded_models, keep_alive=float(config.idle_timeout_secs or -1))
+        self._gateway = Gateway(self._loop, paths, workers, self._listener, self._grace, self._give_up, launcher)
+        self._answers = Answers(config.as_dict(), time.time(), self._url, store=store, fleet=self._fleet,
+                                workers=workers, gateway=self._gateway, pool=pool, on_first_hello=self._up)
+        self._answers.read_store()
+        self._server = ControlServer(paths.control_socket, self._loop, self._answers.take, self._answers.drop)
+        self._change_posted = False
+
+    def run(self) -> int:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._loop.post(self._asked_to_stop))
+        self._loop.post(self._gateway.start)
+        self._loop.post(self._gateway.watch)
+        try:
+            self._loop.run()
+        finally:
+            self._gateway.kill()
+            self._fleet.kill()
+            self._server.close()
+            sweep(self._paths)
+        return self._exit_code
+
+    def _up(self) -> None:
+        log.info("listening on %s", self._url)
+        notify("READY=1")
+        print(f"blazar: listening on {self._url}", flush=True)
+
+    def _changed(self) -> None:
+        """Several changes in one go make one push."""
+        if not self._change_posted:
+            self._change_posted = True
+            self._loop.post(self._settle)
+
+    def _settle(self) -> None:
+        self._change_posted = False
+        self._fleet.schedule()
+        self._answers.push()
+
+    def _asked_to_stop(self) -> None:
+        self._signals += 1
+        if self._signals > 1:
+            log.warning("asked again to stop: ending everything at once")
+            self._loop.end()
+            return
+        log.info("stopping: running answers have %g s", self._grace)
+        notify("STOPPING=1")
+        self._listener.close()
+        self._fleet.refuse_loads()
+        self._gateway.stop(lambda: self._fleet.stop(self._loop.end))
+
+    def _give_up(self, reason: str) -> None:
+        print(f"blazar: {reason}", file=sys.stderr, flush=True)
+        self._exit_code = BlazarError.exit_code
+        self._fleet.stop(self._loop.end)
+
+
+def _raise_file_limit() -> None:
+    """Every connection costs two descriptors; the soft limit is often only 1,024."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

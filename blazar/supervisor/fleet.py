@@ -1,0 +1,157 @@
+"""All children: who is asked for, who may start, who must go. Carries out what the pure deciders decide."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from blazar.errors import LoadFailed, ShuttingDown
+from blazar.supervisor import scheduler
+from blazar.supervisor.actions import Action, Evict, Start, Wake
+from blazar.supervisor.child import Child, Means, Waiter
+from blazar.supervisor.policies import evict, idle
+from blazar.supervisor.snapshot import ChildView, Snapshot
+from blazar.supervisor.states import State
+from blazar.supervisor.workers import Workers
+
+log = logging.getLogger(__name__)
+
+LOOK_AROUND = 0.5
+"""Seconds between two looks for idle children."""
+
+
+class Fleet:
+    def __init__(self, means: Means, workers: Workers, *, max_loaded: int, keep_alive: float) -> None:
+        self._means = means
+        self._workers = workers
+        self._max_loaded = max_loaded
+        self._keep_alive = keep_alive
+        self._children: dict[str, Child] = {}
+        self._stopping = False
+        self._refreshing = False
+        means.loop.later(LOOK_AROUND, self._look_around)
+
+    # -- asked from outside ------------------------------------------------------------------------------
+
+    def ensure_ready(self, model: str, waiter: Waiter) -> None:
+        if self._stopping:
+            waiter(None, ShuttingDown())
+        else:
+            self._child(model).ensure_ready(waiter)
+
+    def keep(self, model: str, seconds: float | None) -> None:
+        """Set how long the model stays after its last request; None = as configured."""
+        child = self._children.get(model)
+        if child is not None:
+            child.keep_for(self._keep_alive if seconds is None else seconds)
+            self._means.changed()
+            self._workers.refresh(self._evict_idle)
+
+    def evict(self, model: str, then: Callable[[bool], None]) -> None:
+        """Unload the model when its running requests have ended; `then` is told whether it was loaded."""
+        child = self._children.get(model)
+        if child is None or child.state is State.ABSENT:
+            then(False)
+            return
+        child.when_absent(lambda: then(True))
+        if child.state is State.READY:
+            self._drain(child, "asked for")
+        elif child.state in (State.QUEUED, State.STARTING):
+            child.stop(LoadFailed(model=model, reason="it was stopped while it was loading", output=""))
+
+    def endpoints(self) -> dict[str, dict[str, Any]]:
+        """The ready children, for the gateway."""
+        return {name: child.endpoint.to_dict() for name, child in self._children.items()
+                if child.state is State.READY and child.endpoint is not None}
+
+    def describe(self) -> list[dict[str, Any]]:
+        """All children, for people."""
+        return [{"model": name, "state": child.state.value, "pid": child.pid, "id": child.id}
+                for name, child in sorted(self._children.items()) if child.state is not State.ABSENT]
+
+    def stop(self, then: Callable[[], None]) -> None:
+        """End all children for good."""
+        self.refuse_loads()
+        running = [child for child in self._children.values() if child.state is not State.ABSENT]
+        left = len(running)
+        if not left:
+            then()
+
+        def one_less() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                then()
+
+        for child in running:
+            child.when_absent(one_less)
+            child.stop()
+
+    def refuse_loads(self) -> None:
+        """From now on nothing is loaded, and what is loading stops."""
+        self._stopping = True
+        for child in self._children.values():
+            child.refuse_waiters(ShuttingDown())
+            if child.state in (State.QUEUED, State.STARTING):
+                child.stop(ShuttingDown())
+
+    def kill(self) -> None:
+        for child in self._children.values():
+            child.kill()
+
+    # -- deciding ----------------------------------------------------------------------------------------
+
+    def schedule(self) -> None:
+        """After any change: start what may start; make room, by fresh usage, for what may not."""
+        if self._stopping:
+            return
+        self._workers.keep_only({child.id for child in self._children.values()})
+        now = self._means.loop.now()
+        self._carry_out(scheduler.decide(now, self._view(), self._max_loaded))
+        if evict.decide(now, self._view(), self._max_loaded) and not self._refreshing:
+            self._refreshing = True
+            self._workers.refresh(self._make_room)
+
+    def _make_room(self) -> None:
+        self._refreshing = False
+        self._carry_out(evict.decide(self._means.loop.now(), self._view(), self._max_loaded))
+
+    def _look_around(self) -> None:
+        self._means.loop.later(LOOK_AROUND, self._look_around)
+        if idle.decide(self._means.loop.now(), self._view()) and not self._stopping:
+            self._workers.refresh(self._evict_idle)
+
+    def _evict_idle(self) -> None:
+        self._carry_out(idle.decide(self._means.loop.now(), self._view()))
+
+    def _carry_out(self, actions: list[Action]) -> None:
+        for action in actions:
+            if isinstance(action, Wake):
+                self._means.loop.later(action.seconds, self.schedule)
+            elif isinstance(action, Start):
+                self._children[action.model].start()
+            elif isinstance(action, Evict):
+                self._drain(self._children[action.model], action.why)
+
+    def _drain(self, child: Child, why: str) -> None:
+        log.info("%s: evicted: %s", child.id, why)
+        child.drain()
+        generation = child.generation
+
+        def drained() -> None:
+            if child.state is State.DRAINING and child.generation == generation:
+                child.stop()
+
+        self._workers.drain(child.id, drained)
+
+    def _view(self) -> Snapshot:
+        return Snapshot(tuple(self._view_of(child) for child in self._children.values()))
+
+    def _view_of(self, child: Child) -> ChildView:
+        use = self._workers.use_of(child.id)
+        return ChildView(child.model, child.state, child.keep_alive, child.ready_at, use.last_used, use.in_flight,
+                         child.asked_at, child.not_before)
+
+    def _child(self, model: str) -> Child:
+        if model not in self._children:
+            self._children[model] = Child(model, self._means, self._keep_alive)
+        return self._children[model]

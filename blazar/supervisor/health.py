@@ -1,0 +1,98 @@
+"""Readiness of a child: its own listening socket first, then /health, then /props with the secret.
+
+A 200 from /health proves nothing by itself: whoever took the port first would give it too, and would be sent the
+secret. So nothing is sent until /proc shows that the listening socket belongs to the child's process group.
+"""
+
+import http.client
+import json
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from blazar.errors import LoadFailed, LoadTimeout
+from blazar.supervisor import processes
+from blazar.supervisor.spawn import Process
+from blazar.units import format_duration
+
+FIRST_PAUSE = 0.01
+LONGEST_PAUSE = 0.1
+ANSWER_LIMIT = 2.0
+"""Seconds one probe may take; a frozen child must not hold the prober for ever."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Which child is probed, and how."""
+
+    model: str
+    process: Process
+    host: str
+    port: int
+    """The port the child was told to use; 0 when it chose one itself."""
+    secret: str | None
+    health_path: str
+    limit: float
+
+
+@dataclass(frozen=True)
+class Ready:
+    port: int
+    slots: int
+    """As the child reports it; 0 when it does not."""
+    ctx: int
+
+
+def wait_ready(target: Target) -> Ready | None:
+    """Thread: probe until the child serves. None when it exited; raises LoadTimeout and LoadFailed."""
+    deadline = time.monotonic() + target.limit
+    pause = FIRST_PAUSE
+    while not target.process.exited.wait(pause):
+        pause = min(pause * 1.5, LONGEST_PAUSE)
+        port = own_port(target)
+        if port and _ask(target, port, target.health_path, None)[0] == 200:
+            return _measure(target, port)
+        if time.monotonic() > deadline:
+            raise LoadTimeout(model=target.model, limit=format_duration(target.limit),
+                              output=quote_output(target.process))
+    return None
+
+
+def own_port(target: Target) -> int:
+    """The port on which the child itself listens; 0 while there is none."""
+    for listener in processes.owned_listeners(target.process.pid):
+        if target.port in (0, listener.port) and listener.host in (target.host, "0.0.0.0", "::"):
+            return listener.port
+    return 0
+
+
+def quote_output(process: Process) -> str:
+    """The child's last lines, as the end of an error message."""
+    lines = process.last_lines()
+    return "; its last lines:\n" + "\n".join(lines) if lines else "; it printed nothing"
+
+
+def _measure(target: Target, port: int) -> Ready:
+    status, props = _ask(target, port, "/props", target.secret)
+    if status in (401, 403):
+        raise LoadFailed(model=target.model, reason="it does not accept the secret it was started with",
+                         output=quote_output(target.process))
+    generation = props.get("default_generation_settings") or {}
+    return Ready(port, int(props.get("total_slots") or 0), int(generation.get("n_ctx") or 0))
+
+
+def _ask(target: Target, port: int, path: str, secret: str | None) -> tuple[int, dict[str, Any]]:
+    """Status and JSON body of a GET; status 0 when there was no proper answer."""
+    connection = http.client.HTTPConnection(target.host, port, timeout=ANSWER_LIMIT)
+    try:
+        connection.request("GET", path, headers={"Authorization": f"Bearer {secret}"} if secret else {})
+        answer = connection.getresponse()
+        body = answer.read()
+        parsed = json.loads(body) if answer.status == 200 else {}
+        return answer.status, parsed if isinstance(parsed, dict) else {}
+    except (OSError, http.client.HTTPException):
+        return 0, {}
+    except ValueError:
+        return 200, {}
+    finally:
+        connection.close()

@@ -1,0 +1,76 @@
+"""The daemon's lock and its listening socket: who may run, and who holds the port if we cannot."""
+
+import errno
+import fcntl
+import os
+import socket
+import time
+from contextlib import suppress
+
+from blazar.errors import AlreadyRunning, BindConflict
+from blazar.paths import Paths
+from blazar.supervisor import processes
+
+BACKLOG = 2048
+TAKEOVER_LIMIT = 5.0
+"""Seconds that a leftover of our own has for giving up the port."""
+
+
+def take_lock(paths: Paths) -> int:
+    """Lock run/daemon.lock for the life of this process. Raises AlreadyRunning with the holder's pid."""
+    descriptor = os.open(paths.daemon_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        pid = os.read(descriptor, 32).decode(errors="replace").strip()
+        os.close(descriptor)
+        raise AlreadyRunning(pid=pid or "unknown", data_dir=paths.data_dir) from None
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, f"{os.getpid()}\n".encode())
+    return descriptor
+
+
+def listen(host: str, port: int, data_dir_id: str) -> socket.socket:
+    """Bind and listen. A leftover of this data dir on the port is ended; a stranger raises BindConflict."""
+    deadline = time.monotonic() + TAKEOVER_LIMIT
+    while True:
+        try:
+            return _bind(host, port)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise BindConflict(host=host, port=port, holder=error.strerror or str(error)) from error
+        holders = processes.holders_of_port(port)
+        strangers = [pid for pid in holders if not processes.mark_of(pid).startswith(data_dir_id + ":")]
+        if strangers or not holders or time.monotonic() > deadline:
+            raise BindConflict(host=host, port=port, holder=_name(strangers or holders))
+        processes.end(holders, limit=max(0.1, deadline - time.monotonic()))
+
+
+def url_of(listener: socket.socket) -> str:
+    """Where a client on this machine reaches the listener."""
+    host, port = listener.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM,
+                                                            flags=socket.AI_PASSIVE)[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _name(holders: list[int]) -> str:
+    if not holders:
+        return "another program holds the port (which one, only its owner or root may see)"
+    pid = holders[0]
+    with suppress(OSError):
+        return f"pid {pid} ({processes.command_of(pid)[:120] or 'unknown'}) holds the port"
+    return f"pid {pid} holds the port"

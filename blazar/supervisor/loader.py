@@ -1,0 +1,39 @@
+"""Reference → installed file and facts → lane and program → Launch: everything a load needs, worked out on a thread."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from blazar.engines.lane import Lane, Launch
+from blazar.engines.routing import find_program
+from blazar.errors import LoadFailed
+from blazar.paths import Paths
+from blazar.store.store import Store
+from blazar.supervisor.child import Prepared
+from blazar.supervisor.spawn import secret_path
+
+
+class Loader:
+    """`settings_for` gives the effective settings of a model; `load_limit` is in seconds, None = the lane's own."""
+
+    def __init__(self, store: Store, paths: Paths, lanes: Sequence[Lane],
+                 settings_for: Callable[[str], Mapping[str, Any]], engine_path: str | None,
+                 load_limit: float | None, child_auth: bool) -> None:
+        self._store = store
+        self._paths = paths
+        self._lanes = lanes
+        self._settings_for = settings_for
+        self._engine_path = engine_path
+        self._load_limit = load_limit
+        self._child_auth = child_auth
+
+    def prepare(self, model: str) -> Prepared:
+        """Runs on a thread. Raises ModelNotFound, ModelFileRefused, EngineMissing or LoadFailed."""
+        installed = self._store.get(model)
+        facts = installed.summary()
+        lane = next((lane for lane in self._lanes if lane.accepts(facts)), None)
+        if lane is None:
+            raise LoadFailed(model=model, reason=f"no engine here reads {facts['format']} files", output="")
+        launch = Launch(model=model, file=installed.file, facts=facts, settings=self._settings_for(model),
+                        program=find_program(model, self._engine_path),
+                        secret_file=secret_path(self._paths, model) if self._child_auth else None)
+        return Prepared(launch, lane, installed.size, self._load_limit or lane.load_timeout)

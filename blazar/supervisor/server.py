@@ -1,0 +1,50 @@
+"""The control socket's server: accepts links and posts their messages to the run loop."""
+
+import contextlib
+import logging
+import os
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from blazar.control import Link, Message, short_socket_path
+from blazar.supervisor.loop import Loop
+
+log = logging.getLogger(__name__)
+
+SEND_LIMIT = 1
+"""Seconds a send may make no progress; a peer that does not read must not stop the run loop."""
+
+
+class ControlServer:
+    def __init__(self, path: Path, loop: Loop, on_message: Callable[[Link, Message], None],
+                 on_close: Callable[[Link], None]) -> None:
+        self._path = path
+        self._loop = loop
+        self._on_message = on_message
+        self._on_close = on_close
+        path.unlink(missing_ok=True)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        with short_socket_path(path) as address:
+            self._socket.bind(address)
+        os.chmod(path, 0o600)
+        self._socket.listen(64)
+        threading.Thread(target=self._accept, name="control server", daemon=True).start()
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._path.unlink(missing_ok=True)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                sock, _ = self._socket.accept()
+            except OSError:
+                return
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_LIMIT, 0))
+            Link(sock, lambda link, message: self._loop.post(self._on_message, link, message),
+                 lambda link: self._loop.post(self._on_close, link)).start()

@@ -1,0 +1,26 @@
+"""What deciders see: the children and who waits, at one moment. Times are CLOCK_MONOTONIC seconds."""
+
+from dataclasses import dataclass
+
+from blazar.supervisor.states import State
+
+
+@dataclass(frozen=True)
+class ChildView:
+    """One child as a decider sees it; `keep_alive` is in seconds, negative for ever, 0 = not after this request."""
+
+    model: str
+    state: State
+    keep_alive: float
+    ready_at: float = 0.0
+    last_used: float = 0.0
+    in_flight: int = 0
+    asked_at: float = 0.0
+    """When the oldest waiting request came; only for a queued child."""
+    not_before: float = 0.0
+    """When a queued child may start at the earliest, after a crash."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    children: tuple[ChildView, ...] = ()

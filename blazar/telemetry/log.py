@@ -1,0 +1,57 @@
+"""Logging set-up: run/daemon.log, rotated once, and warnings on stderr for whoever started the daemon."""
+
+import logging
+import logging.handlers
+import os
+import sys
+from pathlib import Path
+
+ROTATE_AT = 10 << 20
+"""Bytes at which a log file moves to its `.1`."""
+
+FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def set_up(file: Path, level: str = "info", echo: str = "warning") -> None:
+    """Send everything from `level` on to `file`, and everything from `echo` on to stderr too."""
+    root = logging.getLogger()
+    root.setLevel(_number(level))
+    to_file = rotating(file)
+    to_file.setFormatter(logging.Formatter(FORM))
+    to_terminal = logging.StreamHandler(sys.stderr)
+    to_terminal.setLevel(_number(echo))
+    to_terminal.setFormatter(logging.Formatter("blazar: %(levelname)s: %(message)s"))
+    root.handlers[:] = [to_file, to_terminal]
+
+
+def rotating(file: Path) -> logging.handlers.RotatingFileHandler:
+    """A handler for `file` that keeps one older part beside it."""
+    return logging.handlers.RotatingFileHandler(file, maxBytes=ROTATE_AT, backupCount=1, encoding="utf-8",
+                                                errors="replace")
+
+
+class OutputFile:
+    """A file that takes the raw output of a child; at ROTATE_AT bytes it moves to `.1`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._open()
+
+    def write(self, data: bytes) -> None:
+        if self._size + len(data) > ROTATE_AT:
+            self.close()
+            self._path.replace(self._path.with_name(self._path.name + ".1"))
+            self._open()
+        self._size += os.write(self._descriptor, data)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def _open(self) -> None:
+        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._size = os.fstat(self._descriptor).st_size
+
+
+def _number(level: str) -> int:
+    names = {"trace": logging.DEBUG, "warn": logging.WARNING, "off": logging.CRITICAL + 1}
+    return names.get(level.lower()) or logging.getLevelNamesMapping().get(level.upper(), logging.INFO)

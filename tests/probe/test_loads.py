@@ -1,0 +1,303 @@
+"""Loads: coalescing, identity (FC-27), failures and their words, eviction and idling."""
+
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from blazar.supervisor import processes
+from tests.support.daemon import Daemon
+from tests.support.waiting import until
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    with Daemon(tmp_path) as daemon:
+        yield daemon
+
+
+def test_twenty_concurrent_requests_make_one_spawn(daemon):
+    model = daemon.install("solo", load_delay=0.5)
+    daemon.start()
+    with ThreadPoolExecutor(20) as pool:
+        answers = list(pool.map(lambda _: daemon.get(f"/load/{model}"), range(20)))
+    assert {status for status, _ in answers} == {200}
+    assert len({endpoint["pid"] for _, endpoint in answers}) == 1
+    assert len(daemon.starts(model)) == 1
+
+
+def test_ten_models_at_once_end_on_ten_ports(daemon):
+    models = [daemon.install(f"m{number}") for number in range(10)]
+    daemon.start()
+    with ThreadPoolExecutor(10) as pool:
+        answers = list(pool.map(lambda model: daemon.get(f"/load/{model}"), models))
+    assert [status for status, _ in answers] == [200] * 10
+    assert len({endpoint["address"][1] for _, endpoint in answers}) == 10
+    assert len({endpoint["secret"] for _, endpoint in answers}) == 10
+
+
+class Squatter:
+    """Answers 200 {"status":"ok"} to everything and notes what it is sent."""
+
+    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
+        self.heard: list[bytes] = []
+        squatter = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                squatter.heard.append(self.requestline.encode() + bytes(self.headers))
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(b'{"status":"ok"}')
+
+        class Server(HTTPServer):
+            address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
+        self.server = Server((host, port), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_squatter_on_the_childs_port_hears_nothing(daemon, host):
+    """The engine refuses `--port 0`, so a port is chosen for it; the squatter takes that one before it binds."""
+    model = daemon.install("solo", refuse_port_0=True, port_delay=1.0)
+    daemon.start()
+    answers = []
+    asking = threading.Thread(target=lambda: answers.append(daemon.get(f"/load/{model}")))
+    asking.start()
+    starts = until(lambda: len(daemon.starts(model)) == 2 and daemon.starts(model), what="the start with a port")
+    port = int(starts[1][1])
+    assert port != 0
+    squatter = Squatter(port, host)
+    asking.join(20)
+    status, endpoint = answers[0]
+    assert status == 200
+    assert (endpoint["address"][1] != port) == (host == "127.0.0.1")
+    assert squatter.heard == []
+    squatter.server.shutdown()
+
+
+def test_squatter_on_every_port_ends_in_a_clear_error(daemon):
+    model = daemon.install("solo", refuse_port_0=True, port_delay=0.5)
+    daemon.start()
+    squatters = []
+
+    def squat() -> None:
+        seen = 0
+        while seen < 3 and not answers:
+            for _, port in daemon.starts(model)[seen:]:
+                seen += 1
+                if port != "0":
+                    squatters.append(Squatter(int(port)))
+            time.sleep(0.02)
+
+    answers: list = []
+    watching = threading.Thread(target=squat, daemon=True)
+    watching.start()
+    answers.append(daemon.get(f"/load/{model}"))
+    status, error = answers[0]
+    assert status == 503
+    assert error["slug"] == "load-failed"
+    assert "Address already in use" in error["message"]
+    assert [squatter.heard for squatter in squatters] == [[], []]
+    assert len(daemon.starts(model)) == 3
+
+
+def test_failed_load_tells_what_the_engine_said(daemon):
+    model = daemon.install("solo", crash_at_load=7, stderr="llama_model_load: error loading model: no such tensor")
+    daemon.start()
+    status, error = daemon.get(f"/load/{model}")
+    assert status == 503
+    assert error["slug"] == "load-failed"
+    assert "exited with code 7" in error["message"]
+    assert "no such tensor" in error["message"]
+    assert daemon.state(model) == "absent"
+
+
+def test_repeated_crashes_are_held_back(daemon):
+    model = daemon.install("solo", crash_at_load=7, stderr="bad luck")
+    daemon.start()
+    for _ in range(4):
+        status, error = daemon.get(f"/load/{model}")
+        assert (status, error["retry_after"]) == (503, None)
+    began = time.monotonic()
+    status, error = daemon.get(f"/load/{model}")
+    assert time.monotonic() - began < 1
+    assert status == 503
+    assert 5 < error["retry_after"] <= 8
+    assert "bad luck" in error["message"]
+    assert len(daemon.starts(model)) == 4
+
+
+def test_much_output_neither_blocks_nor_fills_memory(daemon):
+    model = daemon.install("solo", stderr_bytes=50_000_000)
+    daemon.start()
+    assert daemon.get(f"/load/{model}")[0] == 200
+    assert sum(file.stat().st_size for file in daemon.paths.run.glob("solo*.log*")) <= 21 << 20
+
+
+def test_load_timeout(daemon):
+    model = daemon.install("solo", warm_delay=60, stderr="still reading")
+    daemon.settings["model_load_timeout_secs"] = 1
+    daemon.start()
+    status, error = daemon.get(f"/load/{model}")
+    assert status == 504
+    assert error["slug"] == "load-timeout"
+    assert "within 1 s" in error["message"]
+    assert "still reading" in error["message"]
+    daemon.wait_gone([int(pid) for pid, _ in daemon.starts(model)], 0.5)
+
+
+def test_wrong_engine_path(daemon, tmp_path):
+    model = daemon.install("solo")
+    daemon.settings["engine_path"] = str(tmp_path / "nowhere")
+    daemon.start()
+    status, error = daemon.get(f"/load/{model}")
+    assert (status, error["slug"]) == (503, "engine-missing")
+    assert "BLAZAR_ENGINE_PATH" in error["message"]
+
+
+def test_unknown_model(daemon):
+    daemon.start()
+    assert daemon.get("/load/nothing:q4_0")[1]["slug"] == "model-not-found"
+
+
+def test_least_recently_used_makes_room(daemon):
+    one, two, three = (daemon.install(name) for name in ("one", "two", "three"))
+    daemon.settings["max_loaded_models"] = 2
+    daemon.start()
+    for model in (one, two, one):
+        daemon.get(f"/lease/{model}")
+        daemon.get(f"/return/{model}")
+    assert daemon.get(f"/load/{three}")[0] == 200
+    assert (daemon.state(one), daemon.state(two), daemon.state(three)) == ("ready", "absent", "ready")
+
+
+def test_busy_model_is_not_cut(daemon):
+    one, two = daemon.install("one"), daemon.install("two")
+    daemon.settings["max_loaded_models"] = 1
+    daemon.start()
+    _, busy = daemon.get(f"/lease/{one}")
+    waiting = threading.Thread(target=lambda: daemon.get(f"/load/{two}"))
+    waiting.start()
+    until(lambda: daemon.state(one) == "draining")
+    time.sleep(0.3)
+    assert processes.is_alive(busy["pid"])
+    daemon.get(f"/return/{one}")
+    waiting.join(10)
+    assert (daemon.state(one), daemon.state(two)) == ("absent", "ready")
+
+
+def test_two_models_in_one_place_both_get_their_turn(daemon):
+    models = [daemon.install("one"), daemon.install("two")]
+    daemon.settings["max_loaded_models"] = 1
+    daemon.start()
+    ends = time.monotonic() + 4
+    counts = dict.fromkeys(models, 0)
+
+    def storm(model: str) -> None:
+        while time.monotonic() < ends:
+            assert daemon.get(f"/load/{model}")[0] == 200
+            counts[model] += 1
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(storm, models * 2))
+    assert min(counts.values()) >= 2, counts
+
+
+def test_idle_child_goes(daemon):
+    model = daemon.install("solo")
+    daemon.settings["idle_timeout_secs"] = 2
+    daemon.start()
+    daemon.get(f"/lease/{model}")
+    time.sleep(2.6)
+    assert daemon.state(model) == "ready", "busy"
+    daemon.get(f"/return/{model}")
+    ended = time.monotonic()
+    time.sleep(1)
+    assert daemon.state(model) == "ready"
+    until(lambda: daemon.state(model) == "absent", 5)
+    assert 2 <= time.monotonic() - ended < 4
+
+
+@pytest.mark.parametrize("seconds, stays", [(0, False), (-1, True), (600, True)])
+def test_keep_alive(daemon, seconds, stays):
+    model = daemon.install("solo")
+    daemon.settings["idle_timeout_secs"] = 1
+    daemon.start()
+    daemon.get(f"/lease/{model}")
+    daemon.get(f"/return/{model}")
+    daemon.get(f"/keep/{model}/{seconds}")
+    if stays:
+        time.sleep(2.5)
+        assert daemon.state(model) == "ready"
+        assert until(lambda: daemon.get("/snapshot")[1]["children"][model]["keep_alive"] == seconds)
+    else:
+        until(lambda: daemon.state(model) == "absent", 1)
+
+
+def test_stop_while_loading_fails_who_waits(daemon):
+    model = daemon.install("slow", load_delay=60)
+    daemon.start()
+    answers = []
+    asking = threading.Thread(target=lambda: answers.append(daemon.get(f"/load/{model}")))
+    asking.start()
+    until(lambda: daemon.starts(model))
+    assert daemon.get(f"/evict/{model}")[1]["evicted"] is True
+    asking.join(5)
+    assert answers[0][0] == 503
+    assert "stopped while it was loading" in answers[0][1]["message"]
+
+
+def test_child_sees_no_secrets_of_ours(daemon, monkeypatch):
+    for name in ("BLAZAR_KEYS", "HF_TOKEN", "NOTIFY_SOCKET", "WATCHDOG_USEC", "LISTEN_FDS"):
+        monkeypatch.setenv(name, "secret-value")
+    model = daemon.install("solo")
+    daemon.settings["engine_env"] = {"LLAMA_EXTRA": "1"}
+    daemon.start()
+    _, endpoint = daemon.get(f"/load/{model}")
+    for pid in (endpoint["pid"], daemon.status()["gateway"]["pid"]):
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            seen = file.read()
+        assert b"secret-value" not in seen
+    with open(f"/proc/{endpoint['pid']}/environ", "rb") as file:
+        assert b"LLAMA_EXTRA=1" in file.read()
+    with open(f"/proc/{endpoint['pid']}/cmdline", "rb") as file:
+        assert endpoint["secret"].encode() not in file.read()
+
+
+def test_remove_unloads_and_forgets(daemon):
+    model = daemon.install("solo")
+    daemon.start()
+    _, endpoint = daemon.get(f"/load/{model}")
+    link = daemon.control()
+    assert link.ask("describe", 5, model=model)["model"]["model_info"]["general.name"] == "solo"
+    link.ask("remove", 10, model=model)
+    assert not processes.is_alive(endpoint["pid"])
+    assert model not in daemon.get("/snapshot")[1]["models"]
+    link.close()
+
+
+def test_changed_brings_new_models(daemon):
+    daemon.start()
+    model = daemon.install("late")
+    link = daemon.control()
+    link.ask("changed", 5, what="store")
+    assert daemon.get("/snapshot")[1]["models"][model]["architecture"] == "llama"
+    assert daemon.get(f"/load/{model}")[0] == 200
+    link.close()
+
+
+def test_garbage_on_the_control_socket_harms_nobody(daemon):
+    daemon.start()
+    link = daemon.control()
+    with pytest.raises(Exception, match="unknown"):
+        link.ask("dance", 5)
+    with pytest.raises(Exception, match="model"):
+        link.ask("ensure_ready", 5)
+    link._sock.sendall(b"not json\n")
+    until(lambda: link.closed)
+    assert daemon.get("/ok")[0] == 200

@@ -1,0 +1,30 @@
+"""Runs the real `serve` with settings given as JSON: `python -m tests.support.serve DATA_DIR JSON [LAUNCHER…]`.
+
+The JSON holds settings; `engine_path` in it stands for BLAZAR_ENGINE_PATH.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from blazar.config.config import Config
+from blazar.errors import BlazarError
+from blazar.paths import Paths
+from blazar.supervisor.daemon import serve
+from blazar.supervisor.gateway import LAUNCHER
+
+
+def main() -> int:
+    values = json.loads(sys.argv[2])
+    engine_path = values.pop("engine_path", None)
+    plain = Config.from_dict(values)
+    config = Config({**plain.as_dict()}, {}, Path(), runtime={"BLAZAR_ENGINE_PATH": engine_path})
+    try:
+        return serve(config, Paths(Path(sys.argv[1])), sys.argv[3:] or LAUNCHER)
+    except BlazarError as error:
+        print(f"blazar: {error.message}", file=sys.stderr)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

