@@ -26,8 +26,9 @@ class Document:
         if self._lines is None:
             self._lines = dict(_scan(self._text))
         while path:
-            if path in self._lines:
-                return self._lines[path]
+            for known in (path, (*path, 0)):
+                if known in self._lines:
+                    return self._lines[known]
             path = path[:-1]
         return None
 

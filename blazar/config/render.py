@@ -1,14 +1,16 @@
 """Write the settings out: the defaults dump, the sample file and the reference page."""
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import toml
 
 from blazar.config.environment import VARIABLES
-from blazar.config.registry import SECTIONS, SETTINGS
+from blazar.config.registry import SECTIONS, SETTINGS, declared
 from blazar.config.setting import Setting, Table
-from blazar.config.types import ListOf, MapOf, Type, thaw
+from blazar.config.types import ListOf, MapOf, thaw
 
 SAMPLE_HEAD = """\
 # Blazar configuration: every key with its default.
@@ -63,14 +65,14 @@ def reference(active: frozenset[str], settings: Mapping[str, Setting] = SETTINGS
     for section, title in SECTIONS.items():
         members = {name: setting for name, setting in settings.items() if setting.section == section}
         if members:
-            parts.append(f"\n## {title}\n\n| key | default | values | group | purpose |\n| --- | --- | --- | --- | --- |")
+            parts.append(f"\n## {title}\n\n| key | default | values | group | purpose |\n"
+                         f"| --- | --- | --- | --- | --- |")
             parts += [_row(name, name in active, setting) for name, setting in members.items()]
     parts.append("\n## Fields of tables\n")
-    for name, setting in settings.items():
-        for path, table in _tables(name, setting.type):
-            parts.append(f"\n### `{path}`\n\n{setting.doc}\n\n| field | default | values | purpose |\n"
-                         f"| --- | --- | --- | --- |")
-            parts += [_row(field, True, one, grouped=False) for field, one in table.fields.items()]
+    for path, setting, table in _schemas(settings):
+        parts.append(f"\n### `{table.what}`\n\n{setting.doc}\n\n| field | default | values | purpose |\n"
+                     f"| --- | --- | --- | --- |")
+        parts += [_row(name, f"{path}.{name}" in active, field, grouped=False) for name, field in table.fields.items()]
     parts.append("\n## Environment variables\n\n| variable | purpose |\n| --- | --- |")
     parts += [f"| `{variable}` | {'sets' if not setting.env_adds else 'adds to'} `{setting.name}` |"
               for setting in settings.values() for variable in setting.variables]
@@ -79,11 +81,19 @@ def reference(active: frozenset[str], settings: Mapping[str, Setting] = SETTINGS
 
 
 def literal(value: Any) -> str:
-    """A value as TOML writes it; a table as an inline one."""
+    """A value as TOML writes it on one line; a table as an inline one."""
     if isinstance(value, Mapping):
-        pairs = ", ".join(f"{name} = {literal(one)}" for name, one in value.items() if one is not None)
+        pairs = ", ".join(f"{_bare(name)} = {literal(one)}" for name, one in value.items() if one is not None)
         return f"{{ {pairs} }}" if pairs else "{}"
-    return toml.dumps({"x": thaw(value)}).partition(" = ")[2].strip()
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(literal, value))}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _bare(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else literal(name)
 
 
 def _without_none(value: Any) -> Any:
@@ -128,11 +138,15 @@ def _sample_field(field: Setting) -> str:
     return f"# {field.doc}\n#{field.name} = {literal(field.default)}"
 
 
-def _tables(path: str, kind: Type) -> Iterator[tuple[str, Table]]:
-    if isinstance(kind, ListOf | MapOf):
-        yield from _tables(f"[{path}]" if isinstance(kind, ListOf) else f"{path}.<name>", kind.item)
-    elif isinstance(kind, Table):
-        yield f"[{path}]", kind
+def _schemas(settings: Mapping[str, Setting]) -> Iterator[tuple[str, Setting, Table]]:
+    """Every table with declared fields, once: the lanes' tables within an override are those of the top."""
+    for path, setting in declared(settings):
+        kind, inner = setting.type, path
+        while isinstance(kind, ListOf | MapOf):
+            inner += "[]" if isinstance(kind, ListOf) else ".<name>"
+            kind = kind.item
+        if isinstance(kind, Table) and not (path == inner and "." in path):
+            yield inner, setting, kind
 
 
 def _row(name: str, active: bool, setting: Setting, grouped: bool = True) -> str:

@@ -32,8 +32,10 @@ class Refusals(Exception):
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    found = get_close_matches(name.lower().replace("-", "_"), list(names), n=1, cutoff=0.6)
-    return found[0] if found else None
+    """What `name` was probably meant to be: the likeliest of `names`, swapped letters before other slips."""
+    wanted = name.lower().replace("-", "_")
+    found = get_close_matches(wanted, list(names), n=3, cutoff=0.6)
+    return min(found, key=lambda one: sorted(one) != sorted(wanted), default=None)
 
 
 def freeze(value: Any) -> Any:
@@ -191,12 +193,14 @@ class Text(Type):
     toml_type = "str"
     empty_is_set = True
 
-    def __init__(self, pattern: str | None = None, like: str = "text", empty: bool = True) -> None:
-        self.pattern, self.like, self.empty = pattern, like, empty
+    def __init__(self, pattern: str | None = None, like: str = "text", empty: bool = True,
+                 shown: bool = True) -> None:
+        """`shown=False`: no message repeats what was written."""
+        self.pattern, self.like, self.empty, self.shown = pattern, like, empty, shown
 
     def check(self, value: Any) -> str:
         if not isinstance(value, str):
-            raise Refusal(f"{show(value)} is not text", f'write {self.describe()}, in quotes')
+            raise Refusal(f"{show(value) if self.shown else 'it'} is not text", f"write {self.describe()}, in quotes")
         if not value and not self.empty:
             raise Refusal("it is empty", f"write {self.describe()}")
         if any(character < " " and character not in "\t\n" for character in value) or "\x7f" in value:
@@ -217,12 +221,10 @@ class Secret(Text):
     """Printable ASCII that fits into a header. What was written is never repeated in a message."""
 
     def __init__(self) -> None:
-        super().__init__(like="printable ASCII without spaces", empty=False)
+        super().__init__(like="printable ASCII without spaces", empty=False, shown=False)
 
     def check(self, value: Any) -> str:
-        if not isinstance(value, str):
-            raise Refusal("it is not text", "write it in quotes")
-        if not re.fullmatch(r"[!-~]+", value):
+        if not re.fullmatch(r"[!-~]+", super().check(value)):
             raise Refusal("it is empty, or has spaces or characters that no header can carry",
                           f"write {self.describe()}")
         return value
@@ -284,7 +286,7 @@ class Choice(Type):
 
 
 class OneOf(Type):
-    """Any of several types; the first that accepts decides. `words` gives booleans and the like their meaning."""
+    """Any of several types; the first that accepts decides."""
 
     def __init__(self, *types: Type, toml_type: str) -> None:
         self.types, self.toml_type = types, toml_type
@@ -301,7 +303,7 @@ class OneOf(Type):
         return ", or ".join(kind.describe() for kind in self.types)
 
     def refused_examples(self) -> list[Any]:
-        return [7, [], {}]
+        return [value for value in (7, 99, -1, [], {}) if not any(_accepts(kind, value) for kind in self.types)]
 
 
 class ListOf(Type):
@@ -395,6 +397,14 @@ def as_table(value: Any, kind: Type) -> Mapping[str, Any]:
     if not isinstance(value, dict | Mapping):
         raise Refusal(f"{show(value)} is not a table", f"write {kind.describe()}")
     return value
+
+
+def _accepts(kind: Type, value: Any) -> bool:
+    try:
+        kind.check(value)
+    except (Refusal, Refusals):
+        return False
+    return True
 
 
 def _is_number(value: Any) -> bool:

@@ -75,18 +75,19 @@ class Config(Command):
 
 
 def _find(config: Any, key: str) -> Any:
-    """The value of `semantic_cache.enabled` or `port`, secrets hidden. Raises UsageRefused."""
-    name, *fields = key.split(".")
+    """The value of `port` or `semantic_cache.enabled`, without secrets; names within may hold dots."""
+    name, _, rest = key.partition(".")
     if name not in SETTINGS:
         near = nearest(name, SETTINGS)
         raise UsageRefused(f"there is no key {name}; "
                            + (f"did you mean {near}?" if near else "`blazar config list` shows all keys"))
     value = config.redacted(name)
-    for place, field in enumerate(fields):
-        if not isinstance(value, dict) or field not in value:
-            raise UsageRefused(f"{'.'.join([name, *fields[:place]])} has no field {field}; "
-                               f"`blazar config get {name}` shows all of it")
-        value = value[field]
+    while rest:
+        names = value if isinstance(value, dict) else {}
+        field = max((one for one in names if f"{rest}.".startswith(f"{one}.")), key=len, default=None)
+        if field is None:
+            raise UsageRefused(f"there is no {key}; `blazar config get {name}` shows what {name} holds")
+        value, rest = value[field], rest[len(field) + 1:]
     return value
 
 
