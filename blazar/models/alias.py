@@ -1,5 +1,7 @@
 """`Alias`: another name for an installed model."""
 
+from typing import Any
+
 import peewee
 
 from blazar.models.base import Table, query
@@ -19,7 +21,8 @@ class Alias(Table):
     @query
     def targets(cls) -> dict[str, str]:
         """Canonical names by alias."""
-        return dict(cls.select(cls.name, cls.target).order_by(cls.name).tuples())
+        rows: Any = cls.select(cls.name, cls.target).order_by(cls.name).tuples()
+        return dict(rows)
 
     @classmethod
     @query

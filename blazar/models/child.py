@@ -25,7 +25,8 @@ class Child(Table):
     @query
     def every(cls) -> list[dict[str, Any]]:
         """All rows as plain values, by pid."""
-        return list(cls.select().order_by(cls.pid).dicts())
+        rows: Any = cls.select().order_by(cls.pid).dicts()
+        return list(rows)
 
     @classmethod
     @query

@@ -34,12 +34,14 @@ class InstalledModel(Table):
     @query
     def every(cls) -> list[dict[str, Any]]:
         """All rows as plain values, by name."""
-        return list(cls.select().order_by(cls.name).dicts())
+        rows: Any = cls.select().order_by(cls.name).dicts()
+        return list(rows)
 
     @classmethod
     @query
     def names(cls) -> list[str]:
-        return [row[0] for row in cls.select(cls.name).order_by(cls.name).tuples()]
+        rows: Any = cls.select(cls.name).order_by(cls.name).tuples()
+        return [name for (name,) in rows]
 
     @classmethod
     @query

@@ -22,6 +22,7 @@ NOT_MODELS = {
     "vocab": "only a vocabulary",
 }
 
+_ARCHITECTURE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TOOLS = re.compile(r"\btools\b|tool_call")
 _THINKING = re.compile(r"<think>|enable_thinking|reasoning_content|<\|channel\|>")
 _STEPS = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "K"))
@@ -115,10 +116,10 @@ def format_count(count: int) -> str:
 def _why_not(header: Header) -> str | None:
     """Why a well-formed file cannot be installed as a model, or None."""
     metadata = header.metadata
-    architecture = _text(metadata, "general.architecture")
+    architecture = metadata.get("general.architecture", "")
     kind = str(metadata.get("general.type", "model"))
-    if not architecture:
-        return "it names no general.architecture"
+    if not isinstance(architecture, str) or not _ARCHITECTURE.fullmatch(architecture):
+        return f"its general.architecture is {str(architecture)[:60]!r}, not a word such as 'llama'"
     if kind in NOT_MODELS or architecture == "clip":
         return f"it is {NOT_MODELS.get(kind, NOT_MODELS['mmproj'])}, not a model of its own"
     parts = metadata.get("split.count", 1)

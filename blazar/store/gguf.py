@@ -20,8 +20,12 @@ MAX_HEADER = 64 << 20
 MAX_KEYS = 4096
 MAX_TENSORS = 65_536
 MAX_KEY_LENGTH = 512
-MAX_STRING = 4 << 20
-"""Bytes of one kept text, such as a chat template."""
+MAX_TEXT = 16 << 20
+"""Bytes of one text."""
+KEPT_TEXT = 1 << 20
+"""Bytes of the longest text that is kept, such as a chat template."""
+MAX_KEPT_TEXTS = 4 << 20
+"""Bytes of all kept texts together."""
 MAX_ARRAY = 2 << 20
 """Elements of one array."""
 MAX_KEPT = 1024
@@ -58,7 +62,9 @@ class Header:
     arrays: dict[str, tuple[Scalar, ...]] = field(default_factory=dict)
     """Short arrays of numbers, such as one value for each layer."""
     lengths: dict[str, int] = field(default_factory=dict)
-    """Elements of every array, kept or not."""
+    """Elements of every array, kept or not, and bytes of every text that was too long to keep."""
+    kept: int = 0
+    """Bytes of the kept texts."""
     parameter_count: int = 0
     tensor_count: int = 0
     elements_by_type: dict[str, int] = field(default_factory=dict)
@@ -125,11 +131,23 @@ def _read_pair(cursor: "_Cursor", header: Header) -> None:
     if kind == ARRAY:
         _read_array(cursor, header, key)
     elif kind == STRING:
-        header.metadata[key] = cursor.text(f"the value of {key[:60]}", MAX_STRING)
+        _read_text(cursor, header, key)
     elif kind in SCALARS:
-        header.metadata[key] = cursor.number(SCALARS[kind])
+        header.metadata[key] = cursor.scalar(SCALARS[kind])
     else:
         raise _Refused(f"its metadata key {key[:60]!r} has the unknown type {kind}")
+
+
+def _read_text(cursor: "_Cursor", header: Header, key: str) -> None:
+    length = cursor.length(f"the value of {key[:60]}", MAX_TEXT)
+    if length > KEPT_TEXT:
+        header.lengths[key] = length
+        cursor.skip(length)
+        return
+    header.metadata[key] = cursor.take(length).decode("utf-8", "replace")
+    header.kept += length
+    if header.kept > MAX_KEPT_TEXTS:
+        raise _Refused(f"its metadata holds more than {MAX_KEPT_TEXTS >> 20} MiB of text")
 
 
 def _read_array(cursor: "_Cursor", header: Header, key: str) -> None:
@@ -207,23 +225,32 @@ class _Cursor:
         if self.at > MAX_HEADER:
             raise _Refused(f"its header is longer than {MAX_HEADER >> 20} MiB")
 
-    def number(self, form: str) -> int | float | bool:
-        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
+    def scalar(self, form: str) -> Scalar:
+        value: Scalar = struct.unpack(form, self.take(struct.calcsize(form)))[0]
+        return value
+
+    def number(self, form: str) -> int:
+        """A whole number; `form` names a kind of integer."""
+        return int(self.scalar(form))
 
     def count(self, what: str, limit: int, width: int) -> int:
         """A count of things of at least `width` bytes each, checked against `limit` and the rest of the file."""
-        found = int(self.number("<Q"))
+        found = self.number("<Q")
         if found > limit:
             raise _Refused(f"it claims {found} {what}, {limit} are allowed")
         if found * width > self.size - self.at:
             raise _Refused(f"it claims {found} {what}, more than fit into the file; it may be cut short")
         return found
 
-    def text(self, what: str, limit: int) -> str:
-        length = int(self.number("<Q"))
+    def length(self, what: str, limit: int) -> int:
+        """The length of the text that follows, in bytes."""
+        length = self.number("<Q")
         if length > limit:
             raise _Refused(f"{what} has {length} bytes, {limit} are allowed")
-        return self.take(length).decode("utf-8", "replace")
+        return length
+
+    def text(self, what: str, limit: int) -> str:
+        return self.take(self.length(what, limit)).decode("utf-8", "replace")
 
     def skip_texts(self, count: int, key: str) -> None:
         """Walk over `count` texts: each is its length, then its bytes.

@@ -90,7 +90,9 @@ def test_capabilities(tmp_path, template, extra, capabilities):
 
 
 @pytest.mark.parametrize(("metadata", "reason"), [
-    ({"general.architecture": None}, "no general.architecture"),
+    ({"general.architecture": None}, "its general.architecture is ''"),
+    ({"general.architecture": 7}, "its general.architecture is '7'"),
+    ({"general.architecture": "a b\n" * 50}, "not a word"),
     ({"general.architecture": "clip"}, "projector"),
     ({"general.type": "mmproj"}, "projector"),
     ({"general.type": "adapter"}, "LoRA adapter"),

@@ -76,6 +76,17 @@ def test_reads_a_text_longer_than_a_window(tmp_path):
     assert read_header(write_gguf(tmp_path / "m.gguf", {"t": template})).metadata["t"] == template
 
 
+def test_a_very_long_text_is_walked_over(tmp_path):
+    header = read_header(write_gguf(tmp_path / "m.gguf", {"long": "x" * (gguf.KEPT_TEXT + 1), "z.after": 7}))
+    assert "long" not in header.metadata and header.lengths == {"long": gguf.KEPT_TEXT + 1}
+    assert header.metadata["z.after"] == 7
+
+
+def test_kept_texts_have_a_limit_together(tmp_path):
+    texts = {f"t{number}": "x" * gguf.KEPT_TEXT for number in range(5)}
+    assert "4 MiB of text" in refusal(write_gguf(tmp_path / "m.gguf", texts))
+
+
 def test_counts_quantised_blocks(tmp_path):
     start = head(2, 0) + tensor("a", [32, 2], Q4_0) + tensor("b", [33], Q4_0, offset=64)
     start += b"\0" * (-len(start) % 32)

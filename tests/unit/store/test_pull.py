@@ -7,6 +7,7 @@ except in the test marked `real`.
 import hashlib
 import http.server
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 
+import peewee
 import pytest
 
 from blazar.errors import DigestMismatch, ModelFileRefused, NameRefused, NotPullable, PullFailed
@@ -88,7 +90,8 @@ def test_an_existing_file_without_the_usual_ending(store, tmp_path, monkeypatch)
     assert pull(store, "weights")["name"] == "solo:q4_0"
 
 
-@pytest.mark.parametrize("reference", ["./missing", "missing.gguf", "/no/such/file", "../x", "~/nothing-here", "~nobody-of-that-name/x"])
+@pytest.mark.parametrize("reference", ["./missing", "missing.gguf", "/no/such/file", "../x", "~/nothing-here",
+                                       "~nobody-of-that-name/x"])
 def test_a_path_that_is_not_there(store, reference):
     with pytest.raises(ModelFileRefused, match="No such file"):
         pull(store, reference)
@@ -102,7 +105,8 @@ def test_what_cannot_be_pulled_yet_is_told(store, reference):
     assert "./file.gguf" in caught.value.message and caught.value.status == 404
 
 
-@pytest.mark.parametrize("reference", ["", " solo", "a\0b", "x" * 10_240, "..", "a..b"], ids=["empty", "blank", "nul", "10 kB", "dots", "double dot"])
+@pytest.mark.parametrize("reference", ["", " solo", "a\0b", "x" * 10_240, "..", "a..b"],
+                         ids=["empty", "blank", "nul", "10 kB", "dots", "double dot"])
 def test_odd_references(store, reference):
     with pytest.raises((NameRefused, ModelFileRefused)) as caught:
         pull(store, reference)
@@ -207,6 +211,38 @@ def test_pip_s_own_words_are_shown(store, offline):
         pull_entry(store, entry, None, silent)
     assert "No matching distribution found for tiny-wheel==1.0" in caught.value.message
     assert "pip config list" in caught.value.message and nothing_left(store)
+
+
+FALLBACK = """
+import sys
+sys.path[:0] = sys.argv[2:]
+import pickle
+from pathlib import Path
+from blazar.errors import BlazarError
+from blazar.paths import Paths
+from blazar.store.pull import pull_entry
+from blazar.store.store import Store, silent
+try:
+    print(pull_entry(Store(Paths(Path(sys.argv[1]))), pickle.load(sys.stdin.buffer), None, silent)["name"])
+except BlazarError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(("has_python", "words"), [(True, "tiny:q4_0"), (False, "no Python here has pip")])
+def test_an_interpreter_without_pip_takes_the_python_of_path(store, offline, tmp_path, has_python, words):
+    """`-I -S` leaves only the standard library to import, so pip is not there; peewee is put beside it."""
+    programs, library = tmp_path / "bin", tmp_path / "library"
+    programs.mkdir()
+    library.mkdir()
+    (library / "peewee.py").symlink_to(peewee.__file__)
+    if has_python:
+        (programs / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        (programs / "python3").chmod(0o755)
+    argv = [sys.executable, "-I", "-S", "-c", FALLBACK, str(store.paths.data_dir), str(REPOSITORY), str(library)]
+    done = subprocess.run(argv, input=pickle.dumps(make_wheel(offline, gguf_bytes())), capture_output=True,
+                          env={**os.environ, "PATH": str(programs)})
+    assert words in done.stdout.decode(), done.stdout + done.stderr
 
 
 PULL = """
