@@ -17,7 +17,7 @@ from typing import Any
 
 from blazar.errors import BlazarError, UsageRefused
 
-DESCRIPTION = "llama.cpp's HTTP server from the xllamacpp wheel. The flags are llama-server's; unknown ones are refused."
+DESCRIPTION = "llama.cpp's HTTP server, from the xllamacpp wheel. Its flags are llama-server's; others are refused."
 
 PLAIN = [
     # flags, attribute of CommonParams, type, help

@@ -26,7 +26,7 @@ LONGEST_BACKOFF = 60.0
 WORTH_WAITING = 5.0
 """A request waits this long for the back-off to end; beyond it is told when to come back."""
 PORT_TRIES = 3
-PORT_TROUBLE = re.compile(r"address already in use|(bind|listen)\w*[^\n]*(fail|error)|couldn't bind|port", re.I)
+PORT_TROUBLE = re.compile(r"address already in use|(couldn't|could not|cannot|failed to) bind|invalid .*\bport\b", re.I)
 
 Waiter = Callable[[Endpoint | None, BlazarError | None], None]
 

@@ -56,6 +56,7 @@ def serve(config: Config, paths: Paths, launcher: Sequence[str] = LAUNCHER) -> i
 
 class Daemon:
     def __init__(self, config: Config, paths: Paths, launcher: Sequence[str]) -> None:
+        self._paths = paths
         self._grace = float(config.shutdown_grace_secs)
         self._signals = 0
         self._exit_code = 0
@@ -91,12 +92,13 @@ class Daemon:
             self._gateway.kill()
             self._fleet.kill()
             self._server.close()
+            sweep(self._paths)
         return self._exit_code
 
     def _up(self) -> None:
-        print(f"blazar: listening on {self._url}", flush=True)
         log.info("listening on %s", self._url)
         notify("READY=1")
+        print(f"blazar: listening on {self._url}", flush=True)
 
     def _changed(self) -> None:
         """Several changes in one go make one push."""

@@ -104,6 +104,7 @@ class Fleet:
         """After any change: start what may start; make room, by fresh usage, for what may not."""
         if self._stopping:
             return
+        self._workers.keep_only({child.id for child in self._children.values()})
         now = self._means.loop.now()
         self._carry_out(scheduler.decide(now, self._view(), self._max_loaded))
         if evict.decide(now, self._view(), self._max_loaded) and not self._refreshing:
@@ -139,7 +140,6 @@ class Fleet:
         def drained() -> None:
             if child.state is State.DRAINING and child.generation == generation:
                 child.stop()
-            self._workers.forget(f"{child.model}#{generation}")
 
         self._workers.drain(child.id, drained)
 

@@ -1,4 +1,4 @@
-"""The boot sweep: ends what an earlier supervisor of this data dir left behind, and clears its files from run/.
+"""The sweep, at boot and at the very end: ends what a supervisor of this data dir left, and clears run/ of its files.
 
 A process is ours only by the mark in its environment, which names this data dir; a pid file alone proves nothing,
 since the number may long belong to somebody else. Survivors are never adopted.
@@ -18,7 +18,7 @@ def sweep(paths: Paths) -> list[int]:
     """End all survivors and remove stale files. The caller holds daemon.lock. Returns pids that would not end."""
     survivors = processes.marked(paths.data_dir_id)
     for pid in survivors:
-        log.warning("ending pid %d, left behind by an earlier run: %s", pid, processes.command_of(pid))
+        log.warning("ending pid %d, left behind: %s", pid, processes.command_of(pid))
     remaining = processes.end(survivors)
     for pattern in LEFTOVERS:
         for file in paths.run.glob(pattern):

@@ -75,6 +75,11 @@ def marked(data_dir_id: str) -> list[int]:
     return [pid for pid in all_pids() if pid != os.getpid() and mark_of(pid).startswith(prefix) and is_alive(pid)]
 
 
+def marked_as(mark: str) -> list[int]:
+    """Living processes with exactly this mark: a child and its descendants, whatever their group."""
+    return [pid for pid in all_pids() if mark_of(pid) == mark and is_alive(pid)]
+
+
 def command_of(pid: int) -> str:
     with suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()

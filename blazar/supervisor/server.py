@@ -14,8 +14,8 @@ from blazar.supervisor.loop import Loop
 
 log = logging.getLogger(__name__)
 
-SEND_LIMIT = 2
-"""Seconds a send may block; a peer that does not read must not stop the run loop."""
+SEND_LIMIT = 1
+"""Seconds a send may make no progress; a peer that does not read must not stop the run loop."""
 
 
 class ControlServer:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from blazar.paths import Paths
 from blazar.store.name import file_safe
-from blazar.supervisor.processes import MARK, start_time
+from blazar.supervisor import processes
 from blazar.telemetry.log import OutputFile
 
 KEPT = frozenset({"PATH", "HOME", "USER", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH"})
@@ -28,7 +28,7 @@ LONGEST_LINE = 4096
 def child_environment(environ: Mapping[str, str], mark: str, extra: Mapping[str, str]) -> dict[str, str]:
     """What a child may see: no keys, no tokens, nothing of systemd's; then its mark, then `extra`."""
     kept = {name: value for name, value in environ.items() if name in KEPT or name.startswith(KEPT_PREFIXES)}
-    return {**kept, **extra, MARK: mark}
+    return {**kept, **extra, processes.MARK: mark}
 
 
 def secret_path(paths: Paths, name: str) -> Path:
@@ -53,8 +53,10 @@ def free_port(host: str) -> int:
 class Process:
     """A running child with a session, and so a process group, of its own."""
 
-    def __init__(self, name: str, popen: subprocess.Popen[bytes], output: "Output", files: Sequence[Path]) -> None:
+    def __init__(self, name: str, mark: str, popen: subprocess.Popen[bytes], output: "Output",
+                 files: Sequence[Path]) -> None:
         self.name = name
+        self._mark = mark
         self.pid = popen.pid
         self.exited = threading.Event()
         self.exit_code: int | None = None
@@ -91,6 +93,7 @@ class Process:
         with self._lock:
             self.exit_code = self._popen.wait()
             self.exited.set()
+        processes.end(processes.marked_as(self._mark))  # helpers with a session of their own
         self._output.finish()
         for file in self._files:
             file.unlink(missing_ok=True)
@@ -142,20 +145,20 @@ def spawn(argv: Sequence[str], name: str, paths: Paths, on_exit: Callable[[Proce
 
     `death` is the signal it gets when we die; `files` are removed, with the pid file, after its end.
     """
-    safe = file_safe(name)
+    safe, mark = file_safe(name), f"{paths.data_dir_id}:{name}"
     pid_file = paths.run / f"{safe}.pid"
     reading, writing = os.pipe()
     try:
         popen = subprocess.Popen(
             ["setpriv", "--pdeathsig", death, "--", *argv], stdin=subprocess.DEVNULL, stdout=writing, stderr=writing,
-            env=child_environment(os.environ, f"{paths.data_dir_id}:{name}", extra), pass_fds=tuple(pass_fds),
+            env=child_environment(os.environ, mark, extra), pass_fds=tuple(pass_fds),
             start_new_session=True, cwd=paths.data_dir)
     except OSError:
         os.close(reading)
         raise
     finally:
         os.close(writing)
-    pid_file.write_text(f"{popen.pid} {start_time(popen.pid)}\n")
-    process = Process(name, popen, Output(reading, paths.run / f"{safe}.log"), [pid_file, *files])
+    pid_file.write_text(f"{popen.pid} {processes.start_time(popen.pid)}\n")
+    process = Process(name, mark, popen, Output(reading, paths.run / f"{safe}.log"), [pid_file, *files])
     threading.Thread(target=process.watch, args=(on_exit,), name=f"end of {name}", daemon=True).start()
     return process

@@ -40,18 +40,25 @@ class Workers:
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._workers: dict[Link, Worker] = {}
+        self._departed: dict[Link, Worker] = {}
         self._last_used: dict[str, float] = {}
 
     def join(self, link: Link, pid: int, leases: Any) -> None:
         now = self._loop.now()
         worker = Worker(link, pid, now)
+        self._departed = {gone: other for gone, other in self._departed.items() if other.pid != pid}
         for child_id in leases or ():
             worker.uses[str(child_id)] = Use(1, now)
         self._workers[link] = worker
 
     def leave(self, link: Link) -> bool:
-        """Forget the link; True when it was a worker's."""
-        return self._workers.pop(link, None) is not None
+        """The link is closed; True when it was a worker's. Its leases count for a while yet."""
+        worker = self._workers.pop(link, None)
+        if worker is None:
+            return False
+        self._departed[link] = worker
+        self._loop.later(RECONNECT, lambda: self._departed.pop(link, None))
+        return True
 
     def all(self) -> list[Worker]:
         return list(self._workers.values())
@@ -76,11 +83,13 @@ class Workers:
 
     def use_of(self, child_id: str) -> Use:
         """The use of a child, over all workers, as last told."""
-        uses = [worker.uses[child_id] for worker in self._workers.values() if child_id in worker.uses]
-        return Use(sum(use.in_flight for use in uses), self._last_used.get(child_id, 0.0))
+        workers = [*self._workers.values(), *self._departed.values()]
+        in_flight = sum(worker.uses[child_id].in_flight for worker in workers if child_id in worker.uses)
+        return Use(in_flight, self._last_used.get(child_id, 0.0))
 
-    def forget(self, child_id: str) -> None:
-        self._last_used.pop(child_id, None)
+    def keep_only(self, child_ids: set[str]) -> None:
+        """Forget when children that are gone were last used."""
+        self._last_used = {child_id: at for child_id, at in self._last_used.items() if child_id in child_ids}
 
     def refresh(self, then: Callable[[], None]) -> None:
         """Ask all workers for their usage; `then` follows when they have told, or after USAGE_LIMIT."""
@@ -99,9 +108,11 @@ class Workers:
 
     def drain(self, child_id: str, then: Callable[[], None]) -> None:
         """Close the child to new leases at every worker; `then` follows when the last lease is back."""
-        gathering = _Gathering(self._loop, set(self._workers), then)
+        gathering = _Gathering(self._loop, {*self._workers, *self._departed}, then)
         for worker in self.all():
             self._drain_at(worker, child_id, gathering)
+        for worker in self._departed.values():
+            self._drained(worker, child_id, gathering, None)
 
     def _drain_at(self, worker: Worker, child_id: str, gathering: "_Gathering") -> None:
         def drained(answer: Message | None) -> None:

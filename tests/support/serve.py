@@ -1,4 +1,4 @@
-"""Runs the real `serve` with settings given as JSON, for tests: `python -m tests.support.serve DATA_DIR JSON [LAUNCHER…]`.
+"""Runs the real `serve` with settings given as JSON: `python -m tests.support.serve DATA_DIR JSON [LAUNCHER…]`.
 
 The JSON holds settings; `engine_path` in it stands for BLAZAR_ENGINE_PATH.
 """

@@ -1,0 +1,68 @@
+from pathlib import Path
+
+import pytest
+
+from blazar.config.config import Config
+from blazar.config.effective import effective
+from blazar.config.registry import SETTINGS
+from blazar.engines.lane import Launch, Program
+from blazar.engines.llamacpp import PACKAGE_HOME, LlamaCpp, context_per_slot
+
+PROGRAM = Program("llamacpp", ("/usr/bin/llama-server",), "PATH")
+
+
+def command(settings=None, trained=32768, program=PROGRAM, secret=Path("/run/solo.apikey")):
+    config = Config.from_dict(settings or {})
+    return LlamaCpp(SETTINGS.values()).command(Launch(
+        model="solo:q4_0", file=Path("/models/solo.gguf"), facts={"format": "gguf", "context_length": trained},
+        settings=effective(config, "solo:q4_0"), program=program, secret_file=secret))
+
+
+def test_argv_of_an_all_default_config():
+    made = command()
+    assert made.argv == (
+        "/usr/bin/llama-server", "--model", "/models/solo.gguf", "--alias", "solo:q4_0",
+        "--ctx-size", "16384", "--parallel", "1", "--jinja", "--api-key-file", "/run/solo.apikey")
+    assert (made.env, made.ctx, made.slots) == ({}, 16384, 1)
+
+
+def test_a_file_with_all_defaults_gives_the_same_argv():
+    assert command(Config.from_dict({}).as_dict()) == command()
+
+
+@pytest.mark.parametrize("settings, expected", [
+    ({"batch_size": 1024}, ("--batch-size", "1024")),
+    ({"ubatch_size": 256}, ("--ubatch-size", "256")),
+    ({"slots": 4}, ("--ctx-size", "65536", "--parallel", "4")),
+    ({"slots": 4, "default_ctx": 100}, ("--ctx-size", "400", "--parallel", "4")),
+    ({"default_ctx": 0}, ("--ctx-size", "32768")),
+    ({"default_ctx": 99999}, ("--ctx-size", "32768")),
+    ({"model_overrides": {"solo": {"ctx": 2048, "slots": 2}}}, ("--ctx-size", "4096", "--parallel", "2")),
+])
+def test_settings_become_flags(settings, expected):
+    words = command(settings).argv
+    start = words.index(expected[0])
+    assert words[start:start + len(expected)] == expected
+
+
+def test_no_secret_no_flag():
+    assert "--api-key-file" not in command(secret=None).argv
+
+
+def test_embedded_engine_finds_this_package_and_engine_env_is_passed_on():
+    embedded = Program("llamacpp", ("python", "-P", "-m", "blazar.engines.embedded"), "embedded")
+    made = command({"engine_env": {"GGML_X": "1"}}, program=embedded)
+    assert made.env == {"GGML_X": "1", "PYTHONPATH": PACKAGE_HOME}
+    assert (Path(PACKAGE_HOME) / "blazar" / "engines" / "embedded.py").exists()
+
+
+@pytest.mark.parametrize("wanted, trained, expected", [(100, 50, 50), (50, 100, 50), (0, 70, 70), (70, 0, 70),
+                                                       (0, 0, 0)])
+def test_context_is_never_more_than_trained(wanted, trained, expected):
+    assert context_per_slot(wanted, trained) == expected
+
+
+def test_only_gguf_is_accepted():
+    assert LlamaCpp().accepts({"format": "gguf"})
+    assert not LlamaCpp().accepts({"format": "safetensors"})
+    assert LlamaCpp().address_flags("127.0.0.1", 0) == ("--host", "127.0.0.1", "--port", "0")

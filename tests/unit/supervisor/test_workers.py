@@ -1,0 +1,157 @@
+"""Leases and drains, with links to two ends of real socket pairs."""
+
+import os
+import socket
+import subprocess
+
+import pytest
+
+from blazar.control import Link
+from blazar.supervisor.loop import Loop
+from blazar.supervisor.workers import RECONNECT, USAGE_LIMIT, Workers
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+class Bench:
+    """The supervisor's side on a loop with a clock of its own; `worker` adds a gateway worker's side."""
+
+    def __init__(self):
+        self.clock = Clock()
+        self.loop = Loop(self.clock)
+        self.workers = Workers(self.loop)
+        self.done = []
+
+    def worker(self, pid=None, leases=(), uses=None):
+        ours, theirs = socket.socketpair()
+        heard = []
+
+        def hear(link, message):
+            heard.append(message)
+            if message["kind"] == "usage" and uses is not None:
+                link.answer(message, children=uses)
+
+        far = Link(theirs, hear).start()
+        near = Link(ours, lambda link, message: None,
+                    lambda link: self.loop.post(self.workers.leave, link)).start()
+        self.workers.join(near, pid or os.getpid(), leases)
+        return near, far, heard
+
+    def turn_until(self, probe, turns=200):
+        for _ in range(turns):
+            if probe():
+                return
+            self.loop.turn(0.02)
+        raise AssertionError("it did not happen")
+
+    def pass_time(self, seconds):
+        self.clock.now += seconds
+        self.loop.turn(0.02)
+
+
+@pytest.fixture
+def bench():
+    return Bench()
+
+
+@pytest.fixture
+def dead_pid():
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+def test_drain_without_workers_is_done_at_once(bench):
+    bench.workers.drain("m#1", lambda: bench.done.append("drained"))
+    bench.turn_until(lambda: bench.done == ["drained"])
+
+
+def test_drain_waits_for_every_worker(bench):
+    workers = [bench.worker(), bench.worker()]
+    bench.workers.drain("m#1", lambda: bench.done.append("drained"))
+    for number, (_, far, heard) in enumerate(workers):
+        bench.turn_until(lambda heard=heard: heard)
+        assert (heard[0]["kind"], heard[0]["child_id"]) == ("drain", "m#1")
+        assert bench.done == []
+        far.answer(heard[0])
+        if number == 0:
+            bench.loop.turn(0.05)
+            bench.loop.turn(0.05)
+            assert bench.done == []
+    bench.turn_until(lambda: bench.done == ["drained"])
+
+
+def test_leases_of_a_dead_worker_are_returned_at_once(bench, dead_pid):
+    _, far, heard = bench.worker(dead_pid, leases={"m#1": 1})
+    bench.workers.drain("m#1", lambda: bench.done.append("drained"))
+    bench.turn_until(lambda: heard)
+    far.close()
+    bench.turn_until(lambda: bench.done == ["drained"])
+
+
+def test_leases_of_a_worker_that_only_lost_its_link_count_for_five_seconds(bench):
+    _, far, heard = bench.worker(leases={"m#1": 1})
+    bench.workers.drain("m#1", lambda: bench.done.append("drained"))
+    bench.turn_until(lambda: heard)
+    far.close()
+    bench.turn_until(lambda: not bench.workers.all())
+    bench.loop.turn(0.05)
+    bench.pass_time(RECONNECT - 0.1)
+    assert bench.done == []
+    assert bench.workers.use_of("m#1").in_flight == 1
+    bench.pass_time(0.2)
+    bench.turn_until(lambda: bench.done == ["drained"])
+    assert bench.workers.use_of("m#1").in_flight == 0
+
+
+def test_a_worker_that_comes_back_is_asked_again(bench):
+    _, far, heard = bench.worker(leases={"m#1": 1})
+    bench.workers.drain("m#1", lambda: bench.done.append("drained"))
+    bench.turn_until(lambda: heard)
+    far.close()
+    bench.turn_until(lambda: not bench.workers.all())
+    _, again, heard_again = bench.worker(leases={"m#1": 1})
+    assert bench.workers.use_of("m#1").in_flight == 1
+    bench.loop.turn(0.05)
+    bench.pass_time(RECONNECT + 0.1)
+    bench.turn_until(lambda: heard_again)
+    assert bench.done == []
+    again.answer(heard_again[0])
+    bench.turn_until(lambda: bench.done == ["drained"])
+
+
+def test_a_drain_that_begins_while_a_worker_is_away_waits_for_it_too(bench):
+    _, far, _ = bench.worker(leases={"m#1": 1})
+    far.close()
+    bench.turn_until(lambda: not bench.workers.all())
+    bench.workers.drain("m#1", lambda: bench.done.append("drained"))
+    bench.loop.turn(0.05)
+    assert bench.done == []
+    bench.pass_time(RECONNECT + 0.1)
+    bench.turn_until(lambda: bench.done == ["drained"])
+
+
+def test_usage_is_summed_over_workers(bench):
+    bench.worker(uses={"m#1": {"in_flight": 2, "last_used": 10.0}})
+    bench.worker(uses={"m#1": {"in_flight": 1, "last_used": 30.0}, "n#1": {"in_flight": 0, "last_used": 5.0}})
+    bench.workers.refresh(lambda: bench.done.append("told"))
+    bench.turn_until(lambda: bench.done == ["told"])
+    use = bench.workers.use_of("m#1")
+    assert (use.in_flight, use.last_used) == (3, 30.0)
+    assert bench.workers.use_of("n#1").last_used == 5.0
+    bench.workers.keep_only({"m#1"})
+    assert bench.workers.use_of("n#1").last_used == 0.0
+
+
+def test_a_silent_worker_is_not_waited_for(bench):
+    bench.worker(uses=None)
+    bench.workers.refresh(lambda: bench.done.append("told"))
+    bench.loop.turn(0.02)
+    assert bench.done == []
+    bench.pass_time(USAGE_LIMIT + 0.1)
+    bench.turn_until(lambda: bench.done == ["told"])
