@@ -38,7 +38,7 @@ class Assembler:
         choice = _first_choice(chunk)
         if choice is None:
             return Piece()
-        delta = choice.get("delta") if isinstance(choice.get("delta"), dict) else {}
+        delta = _object(choice.get("delta"))
         piece = Piece(text=_text(delta.get("content")) or _text(choice.get("text")),
                       thinking=_text(delta.get("reasoning_content")) or _text(delta.get("reasoning")))
         self._text.append(piece.text)
@@ -65,7 +65,7 @@ class Assembler:
         return answer
 
     def _add_call(self, delta: dict[str, Any]) -> None:
-        function = delta.get("function") if isinstance(delta.get("function"), dict) else {}
+        function = _object(delta.get("function"))
         call = self.answer.tool_calls[self._position(delta)]
         call.name = call.name or _text(function.get("name"))
         call.arguments += _text(function.get("arguments"))
@@ -127,6 +127,10 @@ def _stop_text(place: dict[str, Any]) -> str | None:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _number(value: Any, scale: int = 1) -> int:

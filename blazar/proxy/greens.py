@@ -10,4 +10,4 @@ __all__ = ["Timeout", "interrupter", "sleep", "spawn"]
 def interrupter(reason: Callable[[], BaseException]) -> Callable[[], None]:
     """A function that raises `reason()` in the greenlet which called this one; safe in event-loop callbacks."""
     waiting = getcurrent()
-    return lambda: kill(waiting, reason(), block=False)
+    return lambda: kill(waiting, reason())

@@ -14,7 +14,7 @@ from blazar.errors import RequestRefused
 try:
     import orjson
 except ImportError:
-    orjson = None
+    orjson = None  # type: ignore[assignment]
 
 MAX_DEPTH = 128
 MAX_DIGITS = 4300
@@ -34,10 +34,12 @@ def loads(body: bytes | str) -> Any:
     if isinstance(body, str):
         body = body.encode(errors="replace")
     body = body.removeprefix(_BOM)
-    value = _read(body)
-    if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _is_deep(value):
-        raise BadJson(f"it is nested more than {MAX_DEPTH} levels deep")
-    return value
+    if orjson is not None:
+        try:
+            return _shallow(orjson.loads(body), body)
+        except orjson.JSONDecodeError:
+            pass
+    return _read(body)
 
 
 def load_object(body: bytes) -> dict[str, Any]:
@@ -75,21 +77,17 @@ def name_of(value: Any) -> str:
 
 
 def _read(body: bytes) -> Any:
-    if orjson is not None:
-        try:
-            return orjson.loads(body)
-        except ValueError:
-            pass
+    """What the standard library makes of `body`."""
     if not body.strip():
         raise BadJson("it is empty")
     try:
-        value = _DECODER.decode(body.decode())
+        value = _shallow(_DECODER.decode(body.decode()), body)
     except UnicodeDecodeError as bad:
         raise BadJson(_encoding_problem(body, bad.start)) from None
     except json.JSONDecodeError as bad:
         raise BadJson(_encoding_problem(body, None) if b"\0" in body[:4] else str(bad)) from None
     except RecursionError:
-        raise BadJson(f"it is nested more than {MAX_DEPTH} levels deep") from None
+        raise _too_deep() from None
     return _sayable(value) if b"\\ud" in body.lower() else value
 
 
@@ -99,14 +97,21 @@ def _encoding_problem(body: bytes, position: int | None) -> str:
     return f"it is not UTF-8: byte {body[position or 0]:#04x} at offset {position}"
 
 
-def _is_deep(value: Any) -> bool:
+def _shallow(value: Any, body: bytes) -> Any:
+    """`value`, after checking its depth if `body` has brackets enough to be too deep."""
+    if body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
+        return value
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [inner for outer in level for inner in (outer.values() if isinstance(outer, dict) else outer)
                  if isinstance(inner, dict | list)]
         if not level:
-            return False
-    return True
+            return value
+    raise _too_deep()
+
+
+def _too_deep() -> BadJson:
+    return BadJson(f"it is nested more than {MAX_DEPTH} levels deep")
 
 
 def _sayable(value: Any) -> Any:

@@ -17,8 +17,9 @@ class SseReader:
         self._limit = limit
         self._line: list[bytes] = []
         """Pieces of the line that has not ended yet."""
+        self._line_size = 0
         self._data: list[bytes] = []
-        self._size = 0
+        self._data_size = 0
         self._after_cr = False
         self._at_start = True
 
@@ -32,7 +33,9 @@ class SseReader:
             self._line.append(line)
             self._end_line(found)
         self._line.append(rest)
-        self._count(len(rest))
+        self._line_size += len(rest)
+        if self._line_size + self._data_size > self._limit:
+            raise ChildFailed(f"the engine sent an event of over {format_bytes(self._limit)}")
         return found
 
     def finish(self) -> list[str]:
@@ -55,26 +58,19 @@ class SseReader:
     def _end_line(self, found: list[str]) -> None:
         line = b"".join(self._line)
         self._line.clear()
+        self._line_size = 0
         if self._at_start:
             self._at_start = False
             line = line.removeprefix(b"\xef\xbb\xbf")
         if not line:
             self._dispatch(found)
-        elif line.startswith(b"data:"):
-            data = line[5:].removeprefix(b" ")
-            self._data.append(data)
-            self._count(len(data))
-        elif line == b"data":
-            self._data.append(b"")
+        elif line.startswith(b"data:") or line == b"data":
+            self._data.append(line[5:].removeprefix(b" "))
+            self._data_size += len(line)
 
     def _dispatch(self, found: list[str]) -> None:
         data = b"\n".join(self._data)
         self._data.clear()
-        self._size = 0
+        self._data_size = 0
         if data:
             found.append(data.decode(errors="replace"))
-
-    def _count(self, more: int) -> None:
-        self._size += more
-        if self._size > self._limit:
-            raise ChildFailed(f"the engine sent an event of over {format_bytes(self._limit)}")

@@ -5,13 +5,14 @@ the client's bytes for them. The file name says dialect and operation: `ollama-c
 """
 
 import json
+import random
 from pathlib import Path
 
 import pytest
 
-from blazar.errors import BodyTooLarge, ChildFailed, ModelNotFound, RequestRefused, Unauthenticated
+from blazar.errors import BodyTooLarge, ChildFailed, ChildRefused, ModelNotFound, RequestRefused, Unauthenticated
 from blazar.proxy.json import dumps
-from tests.support.wire import anthropic_blocks, anthropic_events, buffered, dialects, ndjson, streamed
+from tests.support.wire import anthropic_blocks, anthropic_events, buffered, dialects, events_of, ndjson, sse, streamed
 
 WIRE = Path(__file__).parent.parent / "data" / "wire"
 CASES = sorted(path.name.removesuffix(".request.json") for path in WIRE.glob("*.request.json"))
@@ -83,6 +84,45 @@ def test_streamed_and_buffered_agree(case):
     assert [piece["done"] for piece in pieces] == [False] * len(pieces)
     assert {key: last[key] for key in last if key not in ("message", "response")} == {
         key: whole[key] for key in whole if key not in ("message", "response")}
+
+
+ODD = [None, True, 0, -1, 1.5, 1e300, "", "x", "\ud800", [], [None], ["x"], [[]], {}, {"type": "x"}, {"": None}]
+
+
+def with_something_odd(value, chance):
+    """`value` with one of its parts, chosen at random, replaced."""
+    if not isinstance(value, dict | list) or not value or chance.random() < 0.2:
+        return chance.choice(ODD)
+    key = chance.choice(list(value) if isinstance(value, dict) else range(len(value)))
+    changed = dict(value) if isinstance(value, dict) else list(value)
+    changed[key] = with_something_odd(value[key], chance)
+    return changed
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_whatever_a_field_holds_it_is_read_or_refused(case):
+    dialect, operation, _ = case.split("-", 2)
+    chance, asked = random.Random(case), json.loads((WIRE / f"{case}.request.json").read_bytes())
+    for _ in range(300):
+        body = json.dumps(with_something_odd(asked, chance)).encode()
+        try:
+            exchange = dialects()[dialect].parse(operation, body, {}, "r1")
+        except RequestRefused as refused:
+            assert len(refused.message) > 20
+        else:
+            assert exchange.knobs.get("load_only") or json.loads(exchange.upstream_body)["model"] == exchange.asked
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_whatever_a_child_sends_is_read_or_its_error(case):
+    chance, exchange = random.Random(case), opened(case)
+    events = events_of(child_bytes(case))
+    for _ in range(100):
+        odd = [with_something_odd(event, chance) for event in events]
+        try:
+            streamed(exchange, sse([event for event in odd if isinstance(event, dict)]))
+        except (ChildFailed, ChildRefused):
+            pass
 
 
 BAD_BODIES = [b"", b"[]", b'"x"', b"null", b"{", "{}".encode("utf-16"), b'{"model":"m\xff"}', b'{"temperature":NaN}',

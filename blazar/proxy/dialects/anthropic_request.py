@@ -119,7 +119,8 @@ def _user(blocks: list[dict[str, Any]], open_calls: list[str]) -> list[dict[str,
             if not answered or answered in results:
                 refuse(f"{block['where']}tool_use_id", "the id of a call that has no other result", answered)
             results[answered] = tool_result_text(block)
-    turns = [{"role": "tool", "tool_call_id": call, "content": results.pop(call, NO_RESULT)} for call in open_calls]
+    turns: list[dict[str, Any]] = [
+        {"role": "tool", "tool_call_id": call, "content": results.pop(call, NO_RESULT)} for call in open_calls]
     turns += [{"role": "tool", "tool_call_id": call, "content": words} for call, words in results.items()]
     rest = [block for block in blocks if block.get("type") != "tool_result"]
     if rest or not turns:

@@ -64,7 +64,7 @@ class Writer:
     def body(self, exchange: Exchange, text: str, thinking: str,
              calls: list[dict[str, Any]] | None = None) -> dict[str, Any]:
         head = {"model": exchange.asked, "created_at": rfc3339(self._now())}
-        more = {"thinking": thinking} if thinking else {}
+        more: dict[str, Any] = {"thinking": thinking} if thinking else {}
         if exchange.operation == "generate":
             return head | {"response": text} | more
         if calls:

@@ -59,7 +59,7 @@ def generate(payload: dict[str, Any]) -> dict[str, Any]:
             raise KnobRefused(knob=f"`{knob}`", reason="the model's own chat template makes the prompt",
                               remedy="send the whole prompt with \"raw\": true, or use /api/chat")
     system = text(payload, "system")
-    turns = [{"role": "system", "content": system}] if system else []
+    turns: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
     turns.append({"role": "user", "content": _content(text(payload, "prompt"), payload, "")})
     return {**_common(payload), "messages": turns, **_shape(payload)}
 
@@ -124,7 +124,7 @@ def _common(payload: dict[str, Any]) -> dict[str, Any]:
 def _options(payload: dict[str, Any]) -> dict[str, Any]:
     """Sampling options under the child's names. Like Ollama, it passes over options it does not know."""
     options = mapping(payload, "options")
-    asked = {}
+    asked: dict[str, Any] = {}
     for option, (field, read) in OPTIONS.items():
         value = read(options, option, "options.")
         if value is not None:

@@ -80,6 +80,8 @@ def test_usage_of_llamacpp():
 def test_usage_without_one_of_its_two_forms():
     timings = {key: value for key, value in counts().items() if key != "usage"}
     assert assemble(timings).usage == Usage(7, 3, 0, 1_500_000, 20_250_000)
+    timings["timings"]["cache_n"] = 5
+    assert assemble(timings).usage.prompt_tokens == 12
     assert assemble({"choices": None, "usage": {"prompt_tokens": 4, "completion_tokens": 2}}).usage == Usage(4, 2)
 
 

@@ -37,6 +37,11 @@ def test_crlf_cut_between_its_two_bytes():
     assert read(*[piece + b"\r" for piece in PLAIN.replace(b"\n", b"\r\n").split(b"\r")]) == WANTED
 
 
+def test_an_lf_that_completes_a_cr_ends_no_event():
+    assert read(b"data: a\r", b"\ndata: b\r", b"\n\r", b"\n") == ["a\nb"]
+    assert read(b"data: a\r", b"\n", b"\n", b"data: b\n\n") == ["a", "b"]
+
+
 def test_an_event_is_out_with_its_blank_line():
     reader = SseReader()
     assert reader.feed(b"data: a\r\n") == []
@@ -71,4 +76,5 @@ def test_an_endless_event_is_refused(data):
 
 def test_many_events_are_not_one_long_one():
     reader = SseReader(limit=100)
-    assert len([payload for _ in range(50) for payload in reader.feed(b":" + b"x" * 60 + b"\ndata: y\n\n")]) == 50
+    assert len([payload for _ in range(50) for payload in reader.feed(b"data: 12345678\n\n")]) == 50
+    assert [payload for _ in range(50) for piece in cut(b": a comment\n", 1) for payload in reader.feed(piece)] == []

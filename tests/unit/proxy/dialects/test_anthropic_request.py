@@ -180,6 +180,8 @@ def test_a_call_without_a_result_gets_a_placeholder():
     found = turns(CALLS, user(result("t1", "1")))
     assert [turn["tool_call_id"] for turn in found[1:]] == ["t1", "t2"] and "no result" in found[2]["content"]
     assert [turn["role"] for turn in turns(CALLS, *HELLO)] == ["assistant", "tool", "tool", "user"]
+    note = {"role": "system", "content": "x"}
+    assert [turn["role"] for turn in turns(CALLS, *HELLO, note, *HELLO)][3:] == ["user", "system", "user"]
 
 
 def test_a_result_without_its_call_is_passed_on():

@@ -47,7 +47,8 @@ def test_bytes_after_the_end_make_it_unclean():
     assert framing.ended and not framing.clean
 
 
-@pytest.mark.parametrize("wire", [b"zz\r\n", b"-1\r\nx", b"+5\r\n", b"\r\n", b"0x5\r\nhello\r\n", b"1_0\r\n", b"5\nhello",
+@pytest.mark.parametrize("wire", [b"zz\r\n", b"-1\r\nx", b"+5\r\n", b"\r\n", b"0x5\r\nhello\r\n", b"1_0\r\n",
+                                  b"5\nhello",
                                   b"3\r\nabcdef\r\n", b"3\r\nabc\rX", b"f" * 16 + b"\r\n", b"5" * 5000,
                                   b"1;" + b"x" * 5000, b"0\r\n" + b"a: b\r\n" * 5000])
 def test_irregular_chunks_are_refused(wire):

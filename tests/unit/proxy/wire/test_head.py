@@ -19,7 +19,8 @@ def test_framing_and_reuse(lines, kind, keeps):
 
 
 def test_fields_are_lower_case_and_stripped():
-    head = parse_head(b"HTTP/1.1 404 Not Found\r\nContent-TYPE: \t text/event-stream \r\nX: a\r\nX: b\r\nContent-Length: 2")
+    head = parse_head(b"HTTP/1.1 404 Not Found\r\nContent-TYPE: \t text/event-stream \r\n"
+                      b"X: a\r\nX: b\r\nContent-Length: 2")
     assert head.status == 404 and head.length == 2 and not head.chunked
     assert head.fields["content-type"] == "text/event-stream" and head.fields["x"] == "a, b"
 

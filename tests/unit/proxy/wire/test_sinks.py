@@ -3,6 +3,7 @@ import socket as plain
 import gevent
 import pytest
 from gevent import socket
+from gevent.event import Event
 
 from blazar.proxy.exchange import ClientGone
 from blazar.proxy.wire.framing import LAST_CHUNK, chunk
@@ -51,8 +52,9 @@ def test_raw_chunks_pass_unchanged(pair):
     assert play(pair, raw=True, writes=[wire[:7], wire[7:]]).endswith(b"\r\n\r\n" + wire)
 
 
-@pytest.mark.parametrize(("raw", "writes"), [(False, [b"hello", b" you"]),
-                                             (True, [chunk(b"hello")[:4], chunk(b"hello")[4:] + chunk(b" you"), LAST_CHUNK])])
+@pytest.mark.parametrize(("raw", "writes"), [
+    (False, [b"hello", b" you"]),
+    (True, [chunk(b"hello")[:4], chunk(b"hello")[4:] + chunk(b" you"), LAST_CHUNK])])
 def test_an_old_client_gets_no_chunks_and_a_close(pair, raw, writes):
     assert play(pair, raw=raw, writes=writes, old=True) == b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello you"
 
@@ -107,7 +109,7 @@ def test_abort_of_a_body_without_framing_is_a_reset():
 def test_a_client_that_left_is_noticed_while_nothing_is_sent(pair):
     ours, theirs = pair
     sink = SocketSink(ours)
-    noticed = gevent.event.Event()
+    noticed = Event()
     with sink.watching(noticed.set):
         gevent.sleep(0)
         assert not sink.gone

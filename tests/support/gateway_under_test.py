@@ -1,0 +1,121 @@
+"""The real gateway between a scripted child and a test, with a stand-in for the supervisor."""
+
+import http.client
+import json
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.fake_supervisor import FakeSupervisor, endpoint
+from tests.support.scripted_child import ScriptedChild, hello_world
+
+MODEL = "solo:q4_0"
+MESSAGES = [{"role": "user", "content": "hi"}]
+
+ASK = {
+    # dialect: path and body of its plainest question
+    "openai": ("/v1/chat/completions", {"model": MODEL, "messages": MESSAGES}),
+    "ollama": ("/api/chat", {"model": MODEL, "messages": MESSAGES}),
+    "anthropic": ("/v1/messages", {"model": MODEL, "max_tokens": 50, "messages": MESSAGES}),
+}
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class GatewayUnderTest:
+    """`child.play` may be replaced by each test."""
+
+    def __init__(self, folder: Path, config: dict[str, Any] | None = None, grace: float = 5.0,
+                 loaded: bool = True, installed: tuple[str, ...] = (MODEL,)) -> None:
+        self.child = ScriptedChild(hello_world)
+        self.supervisor = FakeSupervisor(folder, list(installed), config, grace=grace)
+        self.supervisor.loadable[MODEL] = endpoint(MODEL, self.child.address)
+        if loaded:
+            self.supervisor.loaded[MODEL] = self.supervisor.loadable[MODEL]
+
+    def __enter__(self) -> "GatewayUnderTest":
+        self.supervisor.__enter__()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.supervisor.__exit__()
+        self.child.stop()
+
+    def fresh(self) -> "GatewayUnderTest":
+        """For a test that shares the gateway: the plain child again, nothing recorded."""
+        self.child.play = hello_world
+        self.child.received.clear()
+        self.child.drop()
+        self.supervisor.heard[:] = [message for message in self.supervisor.heard if message["kind"] == "hello"]
+        return self
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.supervisor.port), timeout=10)
+
+    def request(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Answer:
+        """One request on a connection of its own; `body` is bytes, or a value to be sent as JSON."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.supervisor.port, timeout=10)
+        try:
+            data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+            connection.request(method, path, data, headers or {})
+            response = connection.getresponse()
+            return Answer(response.status, {name.lower(): value for name, value in response.getheaders()},
+                          response.read())
+        finally:
+            connection.close()
+
+    def ask(self, dialect: str, headers: dict[str, str] | None = None, **more: Any) -> Answer:
+        """The dialect's plainest question, with more fields."""
+        path, body = ASK[dialect]
+        return self.request("POST", path, {**body, **more}, headers)
+
+    def raw(self, data: bytes) -> bytes:
+        """Send these very bytes and read until the gateway closes."""
+        with self.connect() as sock:
+            sock.sendall(data)
+            return read_all(sock)
+
+
+def read_all(sock: socket.socket) -> bytes:
+    parts = []
+    while data := sock.recv(65536):
+        parts.append(data)
+    return b"".join(parts)
+
+
+def read_until(sock: socket.socket, mark: bytes) -> bytes:
+    """What comes up to and including the first bytes that complete `mark`."""
+    got = b""
+    while mark not in got:
+        data = sock.recv(65536)
+        assert data, f"closed before {mark!r}: {got!r}"
+        got += data
+    return got
+
+
+def post(path: str, body: bytes, *lines: str, version: str = "1.1") -> bytes:
+    """A request as raw bytes."""
+    head = [f"POST {path} HTTP/{version}", "Host: localhost", f"Content-Length: {len(body)}", *lines]
+    return "\r\n".join([*head, "", ""]).encode() + body
+
+
+def is_error_of(dialect: str, answer: Answer) -> str:
+    """The message of an error answer; fails unless its shape and content type are the dialect's."""
+    assert answer.headers["content-type"] == "application/json", answer
+    value = answer.json()
+    if dialect == "ollama":
+        assert set(value) == {"error"} and isinstance(value["error"], str), value
+        return value["error"]
+    if dialect == "anthropic":
+        assert value["type"] == "error" and isinstance(value["error"]["type"], str), value
+    assert isinstance(value["error"]["message"], str) and isinstance(value["error"]["type"], str), value
+    return value["error"]["message"]

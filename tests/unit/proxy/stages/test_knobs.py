@@ -1,0 +1,37 @@
+import pytest
+
+from blazar.errors import KnobRefused
+from blazar.proxy.dialects.ollama import OllamaDialect
+from blazar.proxy.dialects.openai import OpenAIDialect
+from blazar.proxy.exchange import Exchange, Reply
+from blazar.proxy.stages.knobs import knobs
+
+
+def run(dialect, payload=None, headers=None) -> Reply:
+    exchange = Exchange(id="r", dialect=dialect, operation="chat", asked="m", stream=False, body=b"",
+                        payload=payload or {}, knobs={"load_only": True, **(headers or {})})
+    return knobs(exchange, lambda exchange: Reply(200))
+
+
+@pytest.mark.parametrize(("dialect", "payload", "headers"), [
+    (OllamaDialect(), {}, {}),
+    (OllamaDialect(), {"best_of": None, "mcp": "none"}, {}),
+    (OpenAIDialect(), {"best_of": 2}, {}),  # OpenAI's own field of /v1/completions
+    (OpenAIDialect(), {}, {"x-blazar-mcp": "none"}),
+])
+def test_let_through(dialect, payload, headers):
+    assert run(dialect, payload, headers).status == 200
+
+
+@pytest.mark.parametrize(("dialect", "payload", "headers", "named"), [
+    (OllamaDialect(), {"best_of": 2}, {}, "best_of"),
+    (OllamaDialect(), {"cascade": ["a", "b"]}, {}, "cascade"),
+    (OllamaDialect(), {"mcp": "all"}, {}, "mcp"),
+    (OpenAIDialect(), {"mcp": "all"}, {}, "mcp"),
+    (OpenAIDialect(), {}, {"x-blazar-cascade": "a, b"}, "x-blazar-cascade"),
+    (OpenAIDialect(), {}, {"x-blazar-anything": "1"}, "x-blazar-anything"),
+])
+def test_refused_by_name_and_never_ignored(dialect, payload, headers, named):
+    with pytest.raises(KnobRefused, match=named) as refused:
+        run(dialect, payload, headers)
+    assert refused.value.status == 400

@@ -1,0 +1,100 @@
+import pytest
+
+from blazar.errors import ShuttingDown
+from blazar.proxy.exchange import Exchange
+from blazar.proxy.ledger import KEPT, Ledger
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def ledger(clock):
+    return Ledger(clock)
+
+
+def exchange() -> Exchange:
+    return Exchange(id="r", dialect=None, operation="chat", asked="m", stream=False, body=b"", payload={})
+
+
+def test_leases_are_counted_and_last_use_is_the_later_of_take_and_return(ledger, clock):
+    assert ledger.take("m#1") and ledger.take("m#1")
+    assert ledger.leases() == {"m#1": 2}
+    clock.now = 107.0
+    ledger.give_back("m#1")
+    assert ledger.use_of("m#1") == {"in_flight": 1, "last_used": 107.0}
+    ledger.give_back("m#1")
+    assert ledger.leases() == {} and ledger.children() == {"m#1": {"in_flight": 0, "last_used": 107.0}}
+    assert ledger.use_of("never#1") == {"in_flight": 0, "last_used": 0.0}
+
+
+def test_every_change_is_a_new_revision(ledger):
+    before = ledger.revision
+    ledger.take("m#1")
+    ledger.give_back("m#1")
+    assert ledger.revision == before + 2
+
+
+def test_drain_of_an_unused_child_is_acknowledged_at_once(ledger):
+    said = []
+    ledger.drain("m#1", lambda: said.append("done"))
+    assert said == ["done"] and not ledger.take("m#1")
+
+
+def test_drain_is_acknowledged_once_when_the_last_lease_is_back(ledger):
+    said = []
+    ledger.take("m#1")
+    ledger.take("m#1")
+    ledger.drain("m#1", lambda: said.append("one"))
+    ledger.drain("m#1", lambda: said.append("two"))
+    assert not ledger.take("m#1")
+    ledger.give_back("m#1")
+    assert said == []
+    ledger.give_back("m#1")
+    assert said == ["one", "two"]
+    assert ledger.take("m#2"), "another generation of the same model is another child"
+
+
+def test_a_drain_ends_when_the_supervisor_was_asked_later_and_said_ready(ledger, clock):
+    asked_before = clock.now
+    clock.now += 1
+    ledger.drain("m#1", lambda: None)
+    assert not ledger.take("m#1", confirmed_at=asked_before), "that answer is older than the drain"
+    clock.now += 1
+    assert ledger.take("m#1", confirmed_at=clock.now)
+    assert ledger.take("m#1")
+
+
+def test_gone_children_are_forgotten_when_long_idle(ledger, clock):
+    for child in ("busy#1", "gone#1", "living#1"):
+        ledger.take(child)
+    ledger.give_back("gone#1")
+    ledger.give_back("living#1")
+    clock.now += KEPT + 1
+    ledger.forget({"living#1"})
+    assert set(ledger.children()) == {"busy#1", "living#1"}
+
+
+def test_the_end_reaches_everyone_and_nobody_comes_after(ledger):
+    first, gone = exchange(), exchange()
+    woken = []
+    first.interrupt = lambda: woken.append("first")
+    for one in (first, gone):
+        ledger.enter(one)
+    ledger.leave(gone)
+    assert ledger.under_way() == 1
+    error = ShuttingDown()
+    ledger.end_all(error)
+    assert first.ended_by is error and woken == ["first"] and gone.ended_by is None
+    with pytest.raises(ShuttingDown):
+        ledger.enter(exchange())
