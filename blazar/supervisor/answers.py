@@ -8,6 +8,7 @@ from typing import Any
 import blazar
 from blazar.control import Link, Message
 from blazar.errors import BlazarError, UsageRefused
+from blazar.models.base import close_database
 from blazar.store.store import Store
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import Gateway
@@ -57,6 +58,7 @@ class Answers:
     def read_store(self) -> None:
         """Once, at boot: the models and aliases of the snapshot."""
         self._models, self._aliases = self._store.snapshot_models(), self._store.aliases()
+        close_database()  # SQLite closes no file of other threads while this thread has it open
 
     def snapshot(self) -> dict[str, Any]:
         return {"models": self._models, "aliases": self._aliases, "children": self._fleet.endpoints(),

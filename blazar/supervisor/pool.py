@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from blazar.errors import BlazarError
+from blazar.models.base import close_database
 from blazar.supervisor.loop import Loop
 
 log = logging.getLogger(__name__)
@@ -31,3 +32,5 @@ class Pool:
             self._loop.post(then, None, BlazarError(f"internal error: {error}; see the daemon log"))
         else:
             self._loop.post(then, result, None)
+        finally:
+            close_database()  # a connection belongs to its thread, and would outlive it

@@ -6,6 +6,7 @@ import subprocess
 import threading
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -76,20 +77,25 @@ def test_5_two_data_dirs_do_not_touch_each_other(tmp_path):
 
 
 def test_6_many_cycles_leave_nothing(daemon):
-    model = daemon.install("solo", helper=True)
+    models = [daemon.install(f"m{number}", helper=True) for number in range(5)]
     daemon.start()
     quiet = set(daemon.tree())
-    for _ in range(15):
-        assert daemon.get(f"/load/{model}")[0] == 200
-        assert daemon.get(f"/evict/{model}")[1]["evicted"] is True
+    open_files = len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
+
+    def cycle(model):
+        for _ in range(10):
+            assert daemon.get(f"/load/{model}")[0] == 200
+            assert daemon.get(f"/evict/{model}")[1]["evicted"] is True
+
+    with ThreadPoolExecutor(5) as pool:
+        list(pool.map(cycle, models))
     until(lambda: set(daemon.tree()) == quiet, what="only the gateway left")
     zombies = [pid for pid in processes.all_pids() if (fields := processes.stat_fields(pid))
                and fields[0] == "Z" and int(fields[1]) == daemon.process.pid]
     assert zombies == []
     assert files_of_children(daemon) == ["gateway.pid", "control.sock"]
-    assert len({pid for pid, _ in daemon.starts(model)}) == 15
-    open_files = os.listdir(f"/proc/{daemon.process.pid}/fd")
-    assert len(open_files) < 30, "descriptors leak"
+    assert [len(daemon.starts(model)) for model in models] == [10] * 5
+    assert len(os.listdir(f"/proc/{daemon.process.pid}/fd")) <= open_files, "descriptors leak"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

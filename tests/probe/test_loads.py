@@ -195,7 +195,7 @@ def test_two_models_in_one_place_both_get_their_turn(daemon):
     models = [daemon.install("one"), daemon.install("two")]
     daemon.settings["max_loaded_models"] = 1
     daemon.start()
-    ends = time.monotonic() + 6
+    ends = time.monotonic() + 4
     counts = dict.fromkeys(models, 0)
 
     def storm(model: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import blazar
-from blazar.control import Link, Message
+from blazar.control import Link, Message, short_socket_path
 from blazar.errors import BlazarError, LoadFailed
 from blazar.transport import Endpoint
 
@@ -111,7 +111,8 @@ class FakeSupervisor:
 
     def open_control(self) -> None:
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._server.bind(os.path.relpath(self._control))
+        with short_socket_path(self._control) as address:
+            self._server.bind(address)
         self._server.listen(8)
         threading.Thread(target=self._accept, args=(self._server,), daemon=True).start()
 
