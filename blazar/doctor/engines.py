@@ -9,6 +9,7 @@ def check_engine(surroundings: Surroundings) -> Finding:
     try:
         program = find_program("a model", surroundings.env.get("BLAZAR_ENGINE_PATH") or None, surroundings.env)
     except EngineMissing as missing:
-        return Finding("engine", "fail", str(missing))
+        found, _, remedy = str(missing).removeprefix("no engine can serve a model: ").partition("; ")
+        return Finding("engine", "fail", found, remedy)
     where = "embedded (xllamacpp)" if program.source == "embedded" else f"{program.argv[0]}, by {program.source}"
     return Finding("engine", "ok", f"{program.kind}: {where}")

@@ -1,6 +1,7 @@
 """`blazar doctor`: look at what a daemon needs on this machine."""
 
 import argparse
+from dataclasses import asdict
 
 from blazar.cli.command import Command, add_json
 from blazar.cli.context import Context
@@ -19,6 +20,10 @@ class Doctor(Command):
         from blazar.doctor.check import Surroundings, worst
         from blazar.doctor.checklist import examine
         findings = examine(Surroundings(context.located, context.env, context.daemon))
-        context.out.table(("CHECK", "STATE", "FOUND", "REMEDY"),
-                          [(finding.check, finding.state, finding.found, finding.remedy) for finding in findings])
+        context.out.table(("CHECK", "STATE", "FOUND"),
+                          [(finding.check, finding.state, finding.found) for finding in findings],
+                          [asdict(finding) for finding in findings])
+        for finding in findings:
+            if finding.remedy and not args.json:
+                context.out.line(f"\n{finding.check}: {finding.remedy}")
         return 1 if worst(findings) == "fail" else 0

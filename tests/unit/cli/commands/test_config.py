@@ -26,10 +26,9 @@ ctx = 5
 @pytest.fixture
 def config(tmp_path):
     """Call `blazar config` with arguments: its exit code, and what went to stdout and stderr."""
+    from blazar.cli.commands.config import Config
     from blazar.cli.context import Context
     from blazar.cli.output import Output
-
-    from blazar.cli.commands.config import Config
     file = tmp_path / "config.toml"
     file.write_text(TEXT)
 

@@ -1,0 +1,32 @@
+"""What the hand-written pages name must exist: files, verbs, targets of make."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from blazar.cli.main import get_parser
+
+ROOT = Path(__file__).parent.parent
+PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_that_are_named_exist(page):
+    named = re.findall(r"(?<![\w.~/-])((?:[\w.-]+/)+(?:[\w-]+\.\w+)?)(?=[`)\s,;:])", (ROOT / page).read_text())
+    missing = [name for name in named if not any((base / name).exists() for base in (ROOT, ROOT / "blazar"))]
+    assert [name for name in missing if not name.startswith(("./", "run/"))] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_verbs_that_are_named_exist(page):
+    verbs = next(action.choices for action in get_parser()._actions if action.dest != "help" and action.choices)
+    named = re.findall(r"`blazar (\w+)", (ROOT / page).read_text())
+    assert [verb for verb in named if verb not in verbs and verb != "VERB"] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_targets_of_make_that_are_named_exist(page):
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"[`$] ?make ([\w-]+)", (ROOT / page).read_text()):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
