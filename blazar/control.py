@@ -21,7 +21,7 @@ from blazar.errors import BlazarError, SupervisorGone, revive
 MAX_LINE = 32 << 20
 """Bytes of the longest message; a longer one ends the connection."""
 
-SEND_LIMIT = 5
+SEND_LIMIT = 1
 """Seconds that a peer may leave its end unread before the connection is given up: a stopped gateway worker must not
 stop the supervisor with it."""
 
@@ -145,7 +145,7 @@ class Link:
 
     def _take(self, message: Message) -> None:
         if not isinstance(message, dict) or not (
-                isinstance(message.get("reply_to"), int) or str(message.get("kind")) in MESSAGES):
+                isinstance(message.get("reply_to"), int) or isinstance(message.get("kind"), str)):
             raise ValueError(f"{self.name}: not a control message")
         if "reply_to" in message:
             waiter = self._waiting.pop(message["reply_to"], None)

@@ -4,7 +4,6 @@ import contextlib
 import logging
 import os
 import socket
-import struct
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +12,6 @@ from blazar.control import Link, Message, short_socket_path
 from blazar.supervisor.loop import Loop
 
 log = logging.getLogger(__name__)
-
-SEND_LIMIT = 1
-"""Seconds a send may make no progress; a peer that does not read must not stop the run loop."""
 
 
 class ControlServer:
@@ -45,6 +41,5 @@ class ControlServer:
                 sock, _ = self._socket.accept()
             except OSError:
                 return
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_LIMIT, 0))
             Link(sock, lambda link, message: self._loop.post(self._on_message, link, message),
                  lambda link: self._loop.post(self._on_close, link)).start()

@@ -1,9 +1,9 @@
 import stat
 import time
 
-from blazar.control import connect
+from blazar.control import SEND_LIMIT, connect
 from blazar.supervisor.loop import Loop
-from blazar.supervisor.server import SEND_LIMIT, ControlServer
+from blazar.supervisor.server import ControlServer
 from tests.support.waiting import until
 
 
