@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from blazar.config.frozen import freeze
 from blazar.config.registry import SETTINGS
 from blazar.config.rule import Problem
 from blazar.config.setting import Setting, Table
 from blazar.config.tables.api_keys import LIMITS
-from blazar.config.types import ListOf, MapOf, Type, freeze
+from blazar.config.types import ListOf, MapOf, Type
 
 UNSAFE = frozenset({"tls_cert", "tls_key", "keys[].models", *(f"keys[].{name}" for name in LIMITS)})
 """Without these a server is less safe than its owner wrote, so they are refused while they are not active."""

@@ -6,9 +6,10 @@ from types import MappingProxyType
 from typing import Any
 
 from blazar.config.environment import VARIABLES
+from blazar.config.frozen import freeze, thaw
+from blazar.config.refusal import nearest
 from blazar.config.registry import SETTINGS
 from blazar.config.setting import redact
-from blazar.config.types import freeze, nearest, thaw
 
 
 class Config:

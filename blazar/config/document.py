@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from blazar.config.types import Path as KeyPath
+from blazar.config.refusal import KeyPath
 from blazar.errors import ConfigRefused
 
 MAX_BYTES = 4 << 20

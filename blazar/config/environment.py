@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from blazar.config.refusal import Refusal, nearest
 from blazar.config.setting import Setting
-from blazar.config.types import Float, Refusal, Text, Type, nearest
+from blazar.config.types import Float, Text, Type
 
 
 class Gate(Float):

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from blazar.config.refusal import KeyPath, Refusal, nearest
 from blazar.config.registry import GROUPS, SETTINGS
 from blazar.config.setting import Setting, Table
-from blazar.config.types import Path, Refusal, nearest
 
-Flat = dict[str, tuple[Path, Any]]
+Flat = dict[str, tuple[KeyPath, Any]]
 """By name of the setting: where it was written, and what."""
 
 

@@ -10,12 +10,12 @@ from blazar.config.activity import inactive
 from blazar.config.config import Config
 from blazar.config.document import Document, read
 from blazar.config.environment import given, misspelt, runtime
+from blazar.config.frozen import freeze
 from blazar.config.hoist import hoist
+from blazar.config.refusal import KeyPath, Refusal, Refusals, each
 from blazar.config.registry import SETTINGS
 from blazar.config.rule import Problem
 from blazar.config.rules import RULES
-from blazar.config.types import Path as KeyPath
-from blazar.config.types import Refusal, Refusals, freeze, inside
 from blazar.errors import ConfigRefused
 
 MAX_LISTED = 10
@@ -43,7 +43,7 @@ def load(file: Path, env: Mapping[str, str], flags: Mapping[str, Any] = MappingP
 
 def _named_by(env: Mapping[str, str], file: Path) -> bool:
     named = env.get("BLAZAR_CONFIG")
-    return bool(named) and Path(named).expanduser() == file
+    return named is not None and Path(named).expanduser() == file
 
 
 class _Draft:
@@ -67,10 +67,8 @@ class _Draft:
             try:
                 self._set(name, SETTINGS[name].type.check(value), "file")
             except (Refusal, Refusals) as error:
-                for place in path[::-1]:
-                    error = Refusals(inside(place, error))
-                for refusal in error.refusals:
-                    self._refuse(self._in_file(refusal.path), refusal)
+                for refusal in each(error):
+                    self._refuse(self._in_file((*path, *refusal.path)), refusal)
 
     def take_environment(self, env: Mapping[str, str]) -> None:
         _, refused = runtime(env)
@@ -101,10 +99,8 @@ class _Draft:
                 continue
             try:
                 self._set(name, kind.parse(value) if isinstance(value, str) else kind.check(value), "flag", source)
-            except Refusal as refusal:
-                self._refuse(source, refusal)
-            except Refusals as error:
-                self._refuse(source, error.refusals[0])
+            except (Refusal, Refusals) as error:
+                self._refuse(source, each(error)[0])
 
     def merge_lists(self) -> None:
         """Lists that are another spelling of a second one are joined to it."""

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from blazar.config.refusal import nearest
 from blazar.config.rule import Problem, entries, overrides, repeated, rule
-from blazar.config.types import nearest
 
 Values = Mapping[str, Any]
 TARGETS = 'targets = [{ model = "m" }]'

@@ -8,9 +8,10 @@ from typing import Any
 import toml
 
 from blazar.config.environment import VARIABLES
+from blazar.config.frozen import thaw
 from blazar.config.registry import SECTIONS, SETTINGS, declared
 from blazar.config.setting import Setting, Table
-from blazar.config.types import ListOf, MapOf, thaw
+from blazar.config.types import ListOf, MapOf
 
 SAMPLE_HEAD = """\
 # Blazar configuration: every key with its default.

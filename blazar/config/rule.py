@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from blazar.config.types import Path
+from blazar.config.refusal import KeyPath
 
 
 @dataclass(frozen=True)
 class Problem:
     """What a rule found: at which key, what is wrong, what to write instead. `fatal=False` makes it a warning."""
 
-    path: Path
+    path: KeyPath
     problem: str
     remedy: str
     fatal: bool = True
@@ -37,19 +37,19 @@ def rule(refused: str, accepted: str, warns: bool = False) -> Callable[[Check], 
     return lambda check: Rule(check.__name__, check, refused, accepted, warns)
 
 
-def entries(values: Mapping[str, Any], table: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+def entries(values: Mapping[str, Any], table: str) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
     """The entries of a [[list]] with their paths."""
     for place, entry in enumerate(values[table]):
         yield (table, place), entry
 
 
-def overrides(values: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+def overrides(values: Mapping[str, Any]) -> Iterator[tuple[KeyPath, Mapping[str, Any]]]:
     """The entries of [model_overrides] with their paths."""
     for name, entry in values["model_overrides"].items():
         yield ("model_overrides", name), entry
 
 
-def repeated(values: Mapping[str, Any], table: str, field: str) -> Iterator[tuple[Path, str]]:
+def repeated(values: Mapping[str, Any], table: str, field: str) -> Iterator[tuple[KeyPath, str]]:
     """Path and value of each entry whose `field` an earlier entry has too. Case does not count."""
     seen: set[str] = set()
     for path, entry in entries(values, table):

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from blazar.config.types import ListOf, Refusal, Refusals, Type, as_table, inside, nearest
+from blazar.config.refusal import Refusal, Refusals, inside, nearest
+from blazar.config.types import ListOf, Type, as_table
 
 HIDDEN = "(hidden)"
 """What is shown in place of a secret."""

@@ -4,68 +4,11 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-Path = tuple[str | int, ...]
-"""Where a value stands: ("keys", 0, "rpm")."""
-
-
-class Refusal(Exception):
-    """A value is refused: at which place inside it, why, and what to write instead."""
-
-    def __init__(self, problem: str, remedy: str, path: Path = ()) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.remedy = remedy
-        self.path = path
-
-
-class Refusals(Exception):
-    """Several at once, from the entries and fields of a table."""
-
-    def __init__(self, refusals: list[Refusal]) -> None:
-        super().__init__(f"{len(refusals)} refused values")
-        self.refusals = refusals
-
-
-def nearest(name: str, names: Iterable[str]) -> str | None:
-    """What `name` was probably meant to be: the likeliest of `names`, swapped letters before other slips."""
-    wanted = name.lower().replace("-", "_")
-    found = get_close_matches(wanted, list(names), n=3, cutoff=0.6)
-    return min(found, key=lambda one: sorted(one) != sorted(wanted), default=None)
-
-
-def freeze(value: Any) -> Any:
-    """Lists become tuples and tables read-only, all the way down."""
-    if isinstance(value, Mapping):
-        return MappingProxyType({key: freeze(item) for key, item in value.items()})
-    if isinstance(value, list | tuple):
-        return tuple(freeze(item) for item in value)
-    return value
-
-
-def thaw(value: Any) -> Any:
-    """The way back from `freeze`: plain lists and dicts, ready for JSON and TOML."""
-    if isinstance(value, Mapping):
-        return {key: thaw(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [thaw(item) for item in value]
-    return value
-
-
-def show(value: Any) -> str:
-    """A refused value as its writer knows it, cut to a readable length."""
-    kinds = {bool: "the boolean ", str: "the text ", int: "the number ", float: "the number ", list: "the list ",
-             dict: "the table "}
-    try:
-        text = json.dumps(value, ensure_ascii=False, default=str)
-    except ValueError:
-        text = "of thousands of digits"
-    short = text if len(text) <= 60 else text[:57] + "..."
-    return kinds.get(type(value), "the value ") + short
+from blazar.config.refusal import Refusal, Refusals, inside, nearest, show
 
 
 class Type:
@@ -123,8 +66,7 @@ class Int(Type):
 
     def check(self, value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
-            remedy = f"write {value.strip()} without quotes" if _is_number(value) else f"write {self.describe()}"
-            raise Refusal(f"{show(value)} is not a whole number", remedy)
+            raise Refusal(f"{show(value)} is not a whole number", _unquoted(value) or f"write {self.describe()}")
         if not self.low <= value <= self.high and value not in self.also:
             raise Refusal(f"{value if abs(value) < 10**20 else 'the number'} is out of range",
                           f"write {self.describe()}")
@@ -156,8 +98,7 @@ class Float(Type):
 
     def check(self, value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            remedy = f"write {value.strip()} without quotes" if _is_number(value) else f"write {self.describe()}"
-            raise Refusal(f"{show(value)} is not a number", remedy)
+            raise Refusal(f"{show(value)} is not a number", _unquoted(value) or f"write {self.describe()}")
         try:
             number = float(value)
         except OverflowError:
@@ -387,14 +328,8 @@ class Anything(Type):
         return "text, a number, true or false, a list or a table"
 
 
-def inside(place: str | int, error: Refusal | Refusals) -> list[Refusal]:
-    """The refusals of an inner value, as seen from the value around it."""
-    refusals = error.refusals if isinstance(error, Refusals) else [error]
-    return [Refusal(one.problem, one.remedy, (place, *one.path)) for one in refusals]
-
-
 def as_table(value: Any, kind: Type) -> Mapping[str, Any]:
-    if not isinstance(value, dict | Mapping):
+    if not isinstance(value, Mapping):
         raise Refusal(f"{show(value)} is not a table", f"write {kind.describe()}")
     return value
 
@@ -407,5 +342,8 @@ def _accepts(kind: Type, value: Any) -> bool:
     return True
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+(\.\d+)?\s*", value) is not None
+def _unquoted(value: Any) -> str | None:
+    """What to tell someone who put a number into quotes."""
+    if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+(\.\d+)?\s*", value):
+        return f"write {value.strip()} without quotes"
+    return None

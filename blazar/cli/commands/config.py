@@ -8,9 +8,9 @@ from blazar.cli.command import Command, add_json
 from blazar.cli.context import Context
 from blazar.config.active import ACTIVE
 from blazar.config.load import load
+from blazar.config.refusal import nearest
 from blazar.config.registry import SETTINGS
 from blazar.config.render import defaults, literal
-from blazar.config.types import nearest
 from blazar.errors import UsageRefused
 
 COLUMNS = ("KEY", "VALUE", "ORIGIN", "ACTIVE", "GROUP")

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from blazar.config.refusal import Refusal
 from blazar.config.setting import Setting, Table
-from blazar.config.types import Float, Int, ListOf, Refusal, Secret, Text
+from blazar.config.types import Float, Int, ListOf, Secret, Text
 
 LIMITS = ("rpm", "tpm", "daily_tokens", "max_concurrent")
 """Fields without which a key may do more than its owner wrote."""

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from blazar.config.refusal import Refusal
 from blazar.config.setting import Setting
-from blazar.config.types import Bool, Choice, File, Float, Int, Json, OneOf, Refusal, Text
+from blazar.config.types import Bool, Choice, File, Float, Int, Json, OneOf, Text
 
 WORD = Text(r"[A-Za-z0-9_.-]+", like="one word", empty=False)
 

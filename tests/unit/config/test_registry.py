@@ -7,9 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from blazar.config.config import Config
+from blazar.config.frozen import freeze, thaw
 from blazar.config.registry import GROUPS, SECTIONS, SETTINGS, collect, declared
 from blazar.config.setting import Setting
-from blazar.config.types import Bool, Choice, freeze, thaw
+from blazar.config.types import Bool, Choice
 
 KEYS = Path(__file__).parents[2] / "data" / "config-keys.tsv"
 ROWS = list(csv.DictReader(KEYS.read_text(encoding="utf-8").splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))

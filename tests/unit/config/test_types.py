@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from blazar.config.refusal import Refusal
 from blazar.config.registry import declared
 from blazar.config.setting import Setting, Table, redact
-from blazar.config.types import Bool, Float, Int, ListOf, MapOf, Refusal, Secret, Text
+from blazar.config.types import Bool, Float, Int, ListOf, MapOf, Secret, Text
 from blazar.errors import ConfigRefused
 from tests.support.config_files import document, load_text
 
