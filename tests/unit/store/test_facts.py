@@ -54,6 +54,10 @@ def test_stated_key_and_value_lengths_win(tmp_path):
     assert (found.key_length, found.value_length, found.vocab_size) == (192, 128, 500)
 
 
+def test_without_grouped_heads_every_head_has_its_key_and_value(tmp_path):
+    assert facts(tmp_path, {**LLAMA, "llama.attention.head_count_kv": None}).head_count_kv == 4
+
+
 def test_layers_that_differ_count_as_the_largest(tmp_path):
     assert facts(tmp_path, {**LLAMA, "llama.attention.head_count_kv": [2, 8, 0]}).head_count_kv == 8
 

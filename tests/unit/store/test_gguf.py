@@ -179,6 +179,7 @@ def test_endless_zeros_are_refused(tmp_path, kind):
     path.write_bytes(head(9, 9) + pair("a", ARRAY, struct.pack("<IQ", kind, gguf.MAX_ARRAY)))
     os.truncate(path, 100 << 30)
     assert "empty" in refusal(path)
+    path.unlink()
 
 
 def test_arrays_after_arrays_end_at_the_header_limit(tmp_path):
