@@ -5,6 +5,7 @@ gunicorn is read, and only settings that this gunicorn version knows are set.
 """
 
 import argparse
+import logging
 import os
 import resource
 from pathlib import Path
@@ -56,6 +57,7 @@ class Launcher(BaseApplication):
     def load(self) -> Any:
         """In the worker, with everything patched: connect to the supervisor and build the application."""
         from blazar.proxy.app import create_app
+        logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
         application = create_app(self._control)
         self.gateway = application.gateway
         return application
