@@ -65,6 +65,7 @@ class Child:
         self.asked_at = 0.0
         self.not_before = 0.0
         self.keep_alive = keep_alive
+        self._default_keep_alive = keep_alive
         self.generation = 0
         self._means = means
         self._waiters: list[Waiter] = []
@@ -105,6 +106,7 @@ class Child:
 
     def start(self) -> None:
         self.generation += 1
+        self.keep_alive = self._default_keep_alive
         self._tries = 0
         self._why = None
         self._enter(State.STARTING)
@@ -164,11 +166,11 @@ class Child:
         assert self._prepared is not None
         launch, lane = self._prepared.launch, self._prepared.lane
         secret_file = launch.secret_file
-        self._secret = spawn.write_secret(secret_file) if secret_file else None
         command = lane.command(launch)
         loop = self._means.loop
         self._tries += 1
         try:
+            self._secret = spawn.write_secret(secret_file) if secret_file else None
             process = spawn.spawn([*command.argv, *lane.address_flags(HOST, port)], self.model, self._means.paths,
                                   lambda ended: loop.post(self._on_exit, ended), command.env,
                                   files=[secret_file] if secret_file else [])

@@ -239,6 +239,29 @@ def test_keep_alive(daemon, seconds, stays):
         until(lambda: daemon.state(model) == "absent", 1)
 
 
+def test_keep_alive_ends_with_the_child_it_was_said_of(daemon):
+    model = daemon.install("solo")
+    daemon.start()
+    daemon.get(f"/load/{model}")
+    daemon.get(f"/lease/{model}")
+    daemon.get(f"/return/{model}")
+    daemon.get(f"/keep/{model}/0")
+    until(lambda: daemon.state(model) == "absent", 2)
+    _, endpoint = daemon.get(f"/load/{model}")
+    assert endpoint["keep_alive"] == 1800
+
+
+def test_run_folder_that_cannot_be_written_fails_the_load_and_not_the_daemon(daemon):
+    model = daemon.install("solo")
+    daemon.start()
+    secret = daemon.paths.run / "solo%3Af32.apikey"
+    secret.mkdir()  # where the secret's file must go
+    status, error = daemon.get(f"/load/{model}", limit=5)
+    assert (status, error["slug"]) == (503, "load-failed")
+    secret.rmdir()
+    assert daemon.get(f"/load/{model}")[0] == 200
+
+
 def test_stop_while_loading_fails_who_waits(daemon):
     model = daemon.install("slow", load_delay=60)
     daemon.start()
