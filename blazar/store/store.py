@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from blazar.errors import ModelFileRefused, NameTaken, StoreUnwritable
+from blazar.errors import ModelFileRefused, ModelNotFound, NameTaken, StoreUnwritable
 from blazar.models.alias import Alias
 from blazar.models.base import open_database
 from blazar.models.installed_model import InstalledModel
@@ -46,7 +46,7 @@ class Store:
 
     # -- looking ---------------------------------------------------------------------------------------------
 
-    def list(self) -> list[dict[str, Any]]:
+    def list(self) -> list[Summary]:
         """A summary of each model, by name."""
         return [model.summary() for model in self._every()]
 
@@ -155,7 +155,9 @@ class Store:
         self._prepare()
         name = resolve(reference, InstalledModel.names(), Alias.targets())
         row = InstalledModel.find(name)
-        return Installed.from_row(row or {}, self.paths.blobs)
+        if row is None:
+            raise ModelNotFound(name=reference, near="")  # another process removed it this moment
+        return Installed.from_row(row, self.paths.blobs)
 
     def _free(self, digest: str) -> bool:
         """Delete a blob that no name stands for any more. The caller holds store.lock."""

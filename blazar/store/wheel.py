@@ -106,7 +106,7 @@ def _run(argv: list[str], folder: Path, log: Path, env: dict[str, str], entry: E
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     pip.wait(POLL)
         finally:
-            with contextlib.suppress(ProcessLookupError):
+            if pip.poll() is None:
                 os.killpg(pip.pid, signal.SIGKILL)
     progress("download", entry.wheel_size, entry.wheel_size)
     return pip.returncode
