@@ -12,6 +12,8 @@ from blazar.paths import Paths
 from blazar.supervisor import processes
 
 BACKLOG = 2048
+UNSEEN_LIMIT = 1.0
+"""Seconds to wait for a port that nobody visible holds: the kernel closes a dead process's sockets a little late."""
 TAKEOVER_LIMIT = 5.0
 """Seconds that a leftover of our own has for giving up the port."""
 
@@ -32,7 +34,7 @@ def take_lock(paths: Paths) -> int:
 
 def listen(host: str, port: int, data_dir_id: str) -> socket.socket:
     """Bind and listen. A leftover of this data dir on the port is ended; a stranger raises BindConflict."""
-    deadline = time.monotonic() + TAKEOVER_LIMIT
+    began = time.monotonic()
     while True:
         try:
             return _bind(host, port)
@@ -40,10 +42,13 @@ def listen(host: str, port: int, data_dir_id: str) -> socket.socket:
             if error.errno != errno.EADDRINUSE:
                 raise BindConflict(host=host, port=port, holder=error.strerror or str(error)) from error
         holders = processes.holders_of_port(port)
-        strangers = [pid for pid in holders if not processes.mark_of(pid).startswith(data_dir_id + ":")]
-        if strangers or not holders or time.monotonic() > deadline:
+        ours = [pid for pid in holders if processes.mark_of(pid).startswith(data_dir_id + ":")]
+        strangers = [pid for pid in holders if pid not in ours and processes.command_of(pid)]  # a dying one has none
+        limit = TAKEOVER_LIMIT if holders else UNSEEN_LIMIT
+        if strangers or time.monotonic() > began + limit:
             raise BindConflict(host=host, port=port, holder=_name(strangers or holders))
-        processes.end(holders, limit=max(0.1, deadline - time.monotonic()))
+        processes.end(ours, limit=began + limit - time.monotonic())
+        time.sleep(0.02)
 
 
 def url_of(listener: socket.socket) -> str:

@@ -39,9 +39,13 @@ def stat_fields(pid: int) -> list[str]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether the process runs; a zombie has ended, whoever is to reap it."""
+    """Whether the process runs; a zombie has ended, whoever is to reap it, once its last thread has."""
     fields = stat_fields(pid)
-    return bool(fields) and fields[0] not in "ZX"
+    if not fields or fields[0] not in "ZX":
+        return bool(fields)
+    with suppress(OSError):
+        return len(os.listdir(f"/proc/{pid}/task")) > 1
+    return False
 
 
 def start_time(pid: int) -> int:

@@ -77,3 +77,22 @@ def test_long_data_dir(tmp_path):
     with Daemon(deep) as daemon:
         daemon.start()
         assert daemon.status()["url"] == daemon.url
+
+
+def test_a_gateway_that_never_comes_up_ends_the_daemon_with_its_words(tmp_path):
+    launcher = (sys.executable, "-c", "raise SystemExit('no module of that name')")
+    with Daemon(tmp_path, launcher=launcher) as daemon:
+        process = daemon.launch()
+        _, said = process.communicate(timeout=20)
+        assert process.returncode == 1
+        assert "no module of that name" in said
+        assert "Traceback" not in said
+
+
+def test_children_are_found_by_no_environment_of_ours(tmp_path, monkeypatch):
+    """A serve that itself runs under a mark, as from a shell inside a child, must not end itself."""
+    with Daemon(tmp_path) as daemon:
+        monkeypatch.setenv(processes.MARK, f"{daemon.paths.data_dir_id}:shell")
+        daemon.start()
+        assert daemon.get("/ok")[0] == 200
+        assert daemon.stop() == 0

@@ -56,15 +56,19 @@ def test_supervisor_killed_under_a_live_stream_and_started_at_once(daemon):
 
 
 def test_supervisor_killed_for_good_frees_the_port(daemon):
+    daemon.settings["shutdown_grace_secs"] = 30  # of which a dead supervisor's gateway must make no use
     daemon.start()
     stream = ask(daemon, daemon.slow, stream=True)
     stream.readline()
+    half = socket.create_connection(("127.0.0.1", daemon.port))
+    half.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
     old = daemon.tree()
     began = time.monotonic()
     daemon.kill()
     daemon.wait_gone(old)
     with socket.create_server(("127.0.0.1", daemon.port)):
         assert time.monotonic() - began < 5
+    half.close()
 
 
 @pytest.mark.parametrize("who", ["pid", "workers"])
