@@ -36,12 +36,15 @@ class Dispatch:
             exchange.interrupt = call.interrupt
             try:
                 with exchange.sink.watching(call.interrupt):
-                    return self._send(exchange, call)
+                    reply = self._send(exchange, call)
             except (ChildFailed, BadFraming) as error:
                 _say_why(exchange, error)
                 raise
             finally:
                 exchange.interrupt = None
+            if reply.complete:
+                call.settle()  # the client has its answer: that it leaves now is no reason to close
+            return reply
 
     @staticmethod
     def _send(exchange: Exchange, call: Call) -> Reply:
@@ -140,7 +143,6 @@ def _translate(exchange: Exchange, call: Call) -> Reply:
     if not sink.started:
         sink.start(200, headers)
     sink.finish()
-    call.settle()
     return Reply(200)
 
 
@@ -154,7 +156,6 @@ def _assemble(exchange: Exchange, call: Call) -> Reply:
                               ("Content-Length", str(len(body)))])
     exchange.sink.write(body)
     exchange.sink.finish()
-    call.settle()
     return Reply(200, usage=answer.usage)
 
 

@@ -132,7 +132,7 @@ def test_an_answer_ends_for_the_client_with_done_even_if_the_child_dawdles(gatew
 
     def play(talk):
         talk.send(STREAM_HEAD + chunked(*lf(), last=False))
-        release.wait(5)
+        release.wait(20)
         talk.send(b"0\r\n\r\n")
     gateway.child.play = play
     path, body = ASK[dialect]
@@ -142,6 +142,21 @@ def test_an_answer_ends_for_the_client_with_done_even_if_the_child_dawdles(gatew
             read_until(sock, {"ollama": b"0\r\n\r\n", "anthropic": b"0\r\n\r\n", "openai": b"[DONE]"}[dialect])
         finally:
             release.set()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("dialect", ["ollama", "anthropic"])
+def test_the_childs_connection_is_kept_when_the_framing_ends_just_after_the_last_event(gateway, dialect, stream):
+    def play(talk):
+        talk.send(STREAM_HEAD + chunked(*lf(), last=False))
+        time.sleep(0.02)
+        talk.send(b"0\r\n\r\n")
+    gateway.child.play = play
+    before = gateway.child.connections
+    for _ in range(3):
+        assert gateway.ask(dialect, stream=stream).status == 200
+        time.sleep(0.05)
+    assert gateway.child.connections - before == 1
 
 
 # -- FC-02 -----------------------------------------------------------------------------------------------
