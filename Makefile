@@ -27,7 +27,8 @@ test-venv: .venv/.tested
 	$(BIN)/python -m pytest
 
 test-debian:
-	@$(DEBIAN_PYTHON) tools/debian_end.py
+	@if [ -x $(DEBIAN_PYTHON) ]; then $(DEBIAN_PYTHON) tools/debian_end.py; \
+	else echo 'SKIPPED the suite with Debian packages: there is no $(DEBIAN_PYTHON)'; [ "$$CI" != true ]; fi
 
 lint: .venv/.tested
 	$(BIN)/ruff check .

@@ -71,12 +71,14 @@ class Context:
     def tell_daemon(self, kind: str, **fields: Any) -> None:
         """Send a message over the control socket of this data dir, if a daemon runs there."""
         from blazar.control import connect
-        from blazar.errors import SupervisorGone
+        from blazar.errors import BlazarError, SupervisorGone
         try:
             link = connect(self.located.paths.control_socket)
         except SupervisorGone:
             return
         try:
             link.ask(kind, timeout=10.0, **fields)
+        except BlazarError as error:
+            self.out.note(f"the running daemon could not be told, restart it to make it see the change: {error}")
         finally:
             link.close()
