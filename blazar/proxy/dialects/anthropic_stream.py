@@ -36,6 +36,10 @@ class AnthropicTranslator:
     def usage(self) -> Usage:
         return self._assembler.answer.usage
 
+    @property
+    def stopped(self) -> bool:
+        return self._assembler.stopped
+
     def feed(self, event: dict[str, Any]) -> bytes:
         piece = self._assembler.feed(event)
         events = self._start()
@@ -46,8 +50,9 @@ class AnthropicTranslator:
         return b"".join(events)
 
     def finish(self) -> bytes:
-        answer = self._assembler.finish()
         events = self._start()
+        events += self._say("text", self._assembler.rest())
+        answer = self._assembler.finish()
         if answer.tool_calls:
             events += self._advance_first_call(at_end=True)
         for call in answer.tool_calls[1:]:
