@@ -47,8 +47,8 @@ class Embedder:
         if not isinstance(rows, list) or len(rows) != count:
             raise self._failed(f"asked for {count} vectors, it sent "
                                f"{len(rows) if isinstance(rows, list) else 'none'}")
-        found = {row.get("index", position): row.get("embedding")
-                 for position, row in enumerate(rows) if isinstance(row, dict)}
+        found = {row["index"]: row.get("embedding")
+                 for row in rows if isinstance(row, dict) and isinstance(row.get("index"), int)}
         if set(found) != set(range(count)):
             raise self._failed(f"its vectors are not numbered from 0 to {count - 1}")
         for index, vector in found.items():
