@@ -21,16 +21,18 @@ CHAT_TEMPLATE = (
 
 
 def tiny_gguf(path: Path | str, seed: int = 0, layers: int = 2, ctx: int = 4096, name: str = "tiny",
-              file_type: int = 0, template: str = CHAT_TEMPLATE) -> Path:
+              file_type: int = 0, template: str = CHAT_TEMPLATE, pooling: int = 0) -> Path:
     """Write the model to `path` (half a megabyte) and return the path. Skips the test without gguf and numpy.
 
-    `file_type` is only what the file claims of its quantisation (0 = F32): the weights are always F32.
+    With `pooling` (1 = mean) it is an embedding model. `file_type` is only what the file claims of its quantisation (0 = F32): the weights are always F32.
     """
     import pytest
     gguf = pytest.importorskip("gguf")
     numpy = pytest.importorskip("numpy")
     writer = gguf.GGUFWriter(str(path), "llama")
     _describe(writer, layers, ctx, name, file_type)
+    if pooling:
+        writer.add_pooling_type(gguf.PoolingType(pooling))
     _add_vocabulary(writer, gguf.TokenType, template)
     _add_weights(writer, numpy, seed, layers)
     writer.write_header_to_file()
