@@ -24,7 +24,8 @@ def tiny_gguf(path: Path | str, seed: int = 0, layers: int = 2, ctx: int = 4096,
               file_type: int = 0, template: str = CHAT_TEMPLATE, pooling: int = 0) -> Path:
     """Write the model to `path` (half a megabyte) and return the path. Skips the test without gguf and numpy.
 
-    With `pooling` (1 = mean) it is an embedding model. `file_type` is only what the file claims of its quantisation (0 = F32): the weights are always F32.
+    With `pooling` (1 = mean) it is an embedding model. `file_type` is only what the file claims of its quantisation
+    (0 = F32): the weights are always F32.
     """
     import pytest
     gguf = pytest.importorskip("gguf")
