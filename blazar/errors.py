@@ -223,6 +223,12 @@ class EngineMissing(LoadFailed):
     slug = "engine-missing"
 
 
+class EngineStartFailed(BlazarError):
+    """the engine could not start: {reason}"""
+
+    slug = "engine-start-failed"
+
+
 class ChildFailed(BlazarError):
     """the engine serving {model} failed: {reason}"""
 
@@ -257,10 +263,16 @@ class ShuttingDown(BlazarError):
 
 
 class SupervisorGone(BlazarError):
-    """the supervisor does not answer, so {what} cannot be done now; it is restarted on its own, try again"""
+    """the supervisor does not answer, so {what} cannot be done now; see that `blazar serve` runs, then try again"""
 
     slug = "supervisor-gone"
     status = 503
+
+
+class LinkClosed(SupervisorGone):
+    """the control connection closed before {what} was answered; see that `blazar serve` runs, then try again"""
+
+    slug = "link-closed"
 
 
 def all_errors() -> dict[str, type[BlazarError]]:

@@ -21,7 +21,6 @@ class LlamaCpp(Lane):
     """Serves GGUF files over llama-server's HTTP."""
 
     kind = "llamacpp"
-    surface = frozenset({"chat", "completions"})
 
     def __init__(self, table: Iterable[Any] = ()) -> None:
         self._table = tuple(table)

@@ -10,7 +10,7 @@ from typing import Any
 
 from blazar.errors import BlazarError, ChildFailed, ChildRefused
 from blazar.proxy.assemble import Assembler
-from blazar.proxy.exchange import Answer, ClientGone, Exchange, Reply
+from blazar.proxy.exchange import ClientGone, Exchange, Reply
 from blazar.proxy.json import BadJson, loads
 from blazar.proxy.sse import SseReader
 from blazar.proxy.wire.framing import LAST_CHUNK, BadFraming, chunk
@@ -150,13 +150,7 @@ def _assemble(exchange: Exchange, call: Call) -> Reply:
     assembler = Assembler()
     for event in _events(exchange, call):
         assembler.feed(event)
-    answer: Answer = assembler.finish()
-    body = exchange.dialect.render(exchange, answer)
-    exchange.sink.start(200, [*exchange.headers, ("Content-Type", "application/json"),
-                              ("Content-Length", str(len(body)))])
-    exchange.sink.write(body)
-    exchange.sink.finish()
-    return Reply(200, usage=answer.usage)
+    return exchange.answer(exchange.dialect.render(exchange, assembler.finish()))
 
 
 def _events(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:
