@@ -32,6 +32,7 @@ class Dispatch:
         self._header_timeout = header_timeout
 
     def __call__(self, exchange: Exchange) -> Reply:
+        assert exchange.endpoint is not None, "stage admission has run"
         with Call(self._pool, exchange.endpoint, self._header_timeout) as call:
             exchange.interrupt = call.interrupt
             try:
