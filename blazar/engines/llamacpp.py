@@ -1,17 +1,13 @@
 """The llama.cpp lane: a real llama-server, or the embedded engine, which takes the same flags."""
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
-import blazar
 from blazar.engines import flags
 from blazar.engines.lane import Command, Lane, Launch
+from blazar.paths import package_home
 
 EMBEDDED_SOURCE = "embedded"
-PACKAGE_HOME = str(Path(blazar.__file__).parent.parent)
-"""Where `python -P` finds this package."""
-
 COMPUTED = frozenset({"default_ctx", "slots"})
 AUTO_SLOTS = 1
 """Slots when the setting says 0; how many would fit is for a planner to say."""
@@ -38,7 +34,7 @@ class LlamaCpp(Lane):
         words += flags.argv(self.kind, self._table, launch.settings, skip=COMPUTED)
         env = {str(name): str(value) for name, value in (launch.settings.get("engine_env") or {}).items()}
         if launch.program.source == EMBEDDED_SOURCE:
-            env["PYTHONPATH"] = PACKAGE_HOME
+            env["PYTHONPATH"] = str(package_home())
         return Command(tuple(words), env, ctx=ctx, slots=slots)
 
     def address_flags(self, host: str, port: int) -> tuple[str, ...]:

@@ -4,8 +4,9 @@ import logging
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from blazar.engines.lane import Lane, Launch
+from blazar.engines.lane import Command, Lane
 from blazar.errors import BlazarError, LoadFailed
 from blazar.paths import Paths
 from blazar.supervisor import processes, spawn
@@ -35,8 +36,11 @@ Waiter = Callable[[Endpoint | None, BlazarError | None], None]
 class Prepared:
     """What the loader worked out for one load."""
 
-    launch: Launch
     lane: Lane
+    command: Command
+    secret_file: Path | None
+    picks_port: bool
+    """Whether the program chooses a port by itself."""
     size: int
     """Bytes of the model's file."""
     limit: float
@@ -160,13 +164,11 @@ class Child:
             self._gone()
             return
         self._prepared = prepared
-        self._spawn(0 if prepared.launch.program.picks_port else spawn.free_port(HOST))
+        self._spawn(0 if prepared.picks_port else spawn.free_port(HOST))
 
     def _spawn(self, port: int) -> None:
         assert self._prepared is not None
-        launch, lane = self._prepared.launch, self._prepared.lane
-        secret_file = launch.secret_file
-        command = lane.command(launch)
+        lane, command, secret_file = self._prepared.lane, self._prepared.command, self._prepared.secret_file
         loop = self._means.loop
         self._tries += 1
         try:
@@ -194,7 +196,7 @@ class Child:
 
     def _serve(self, process: spawn.Process, ready: Ready) -> None:
         assert self._prepared is not None
-        planned = self._prepared.lane.command(self._prepared.launch)
+        planned = self._prepared.command
         self.ready_at = self._means.loop.now()
         self.endpoint = Endpoint(
             child_id=self.id, model=self.model, address=(HOST, ready.port), secret=self._secret,
