@@ -9,6 +9,7 @@ from blazar.paths import package_home
 
 EMBEDDED_SOURCE = "embedded"
 COMPUTED = frozenset({"default_ctx", "slots"})
+"""Settings whose flags `command` writes itself: --ctx-size is for all slots together, so each depends on the other."""
 AUTO_SLOTS = 1
 """Slots when the setting says 0; how many would fit is for a planner to say."""
 
