@@ -151,7 +151,8 @@ def _assemble(exchange: Exchange, call: Call) -> Reply:
     assembler = Assembler()
     for event in _events(exchange, call):
         assembler.feed(event)
-    return exchange.answer(exchange.dialect.render(exchange, assembler.finish()))
+    answer = assembler.finish()
+    return exchange.answer(exchange.dialect.render(exchange, answer), answer.usage)
 
 
 def _events(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:

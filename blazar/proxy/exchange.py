@@ -149,10 +149,10 @@ class Exchange:
     interrupt: Callable[[], None] | None = None
     """Wakes whoever waits for the child's bytes; set while there is a connection to the child."""
 
-    def answer(self, body: bytes) -> "Reply":
+    def answer(self, body: bytes, usage: Usage | None = None) -> "Reply":
         """Send `body`, a whole JSON answer, with status 200."""
         send_whole(self.sink, 200, self.headers, body)
-        return Reply(200)
+        return Reply(200, usage=usage)
 
     def end(self, error: Exception) -> None:
         """End the exchange from outside: the child's connection closes and `error` is told to the client."""
@@ -163,7 +163,8 @@ class Exchange:
 
 @dataclass
 class Reply:
-    """How an exchange ended: status, and whether it ran to its end."""
+    """How an exchange ended: status, whether it ran to its end, and what it used."""
 
     status: int
     complete: bool = True
+    usage: Usage | None = None

@@ -4,9 +4,8 @@ import logging
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from blazar.engines.lane import Command, Lane
+from blazar.engines.lane import Command, Lane, Launch
 from blazar.errors import BlazarError, LoadFailed
 from blazar.paths import Paths
 from blazar.supervisor import processes, spawn
@@ -36,11 +35,9 @@ Waiter = Callable[[Endpoint | None, BlazarError | None], None]
 class Prepared:
     """What the loader worked out for one load."""
 
+    launch: Launch
     lane: Lane
     command: Command
-    secret_file: Path | None
-    picks_port: bool
-    """Whether the program chooses a port by itself."""
     size: int
     """Bytes of the model's file."""
     limit: float
@@ -164,11 +161,13 @@ class Child:
             self._gone()
             return
         self._prepared = prepared
-        self._spawn(0 if prepared.picks_port else spawn.free_port(HOST))
+        self._spawn(0 if prepared.launch.program.picks_port else spawn.free_port(HOST))
 
     def _spawn(self, port: int) -> None:
         assert self._prepared is not None
-        lane, command, secret_file = self._prepared.lane, self._prepared.command, self._prepared.secret_file
+        launch, lane = self._prepared.launch, self._prepared.lane
+        secret_file = launch.secret_file
+        command = self._prepared.command
         loop = self._means.loop
         self._tries += 1
         try:

@@ -36,5 +36,4 @@ class Loader:
         launch = Launch(model=model, file=installed.file, facts=facts, settings=self._settings_for(model),
                         program=find_program(model, self._engine_path),
                         secret_file=secret_path(self._paths, model) if self._child_auth else None)
-        return Prepared(lane, lane.command(launch), launch.secret_file, launch.program.picks_port, installed.size,
-                        self._load_limit or lane.load_timeout)
+        return Prepared(launch, lane, lane.command(launch), installed.size, self._load_limit or lane.load_timeout)
