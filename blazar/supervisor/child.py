@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from blazar.engines.lane import Lane, Launch
 from blazar.errors import BlazarError, LoadFailed
 from blazar.paths import Paths
-from blazar.supervisor import spawn
+from blazar.supervisor import processes, spawn
 from blazar.supervisor.health import Ready, Target, quote_output, wait_ready
 from blazar.supervisor.loop import Loop
 from blazar.supervisor.pool import Pool
@@ -91,7 +91,7 @@ class Child:
 
     def ensure_ready(self, waiter: Waiter) -> None:
         """Call `waiter` with the endpoint once the child serves, or with the reason why it will not."""
-        if self.state is State.READY:
+        if self.state is State.READY and processes.is_alive(self.pid):
             waiter(self.endpoint, None)
             return
         now = self._means.loop.now()
@@ -99,7 +99,7 @@ class Child:
         if self.state is State.ABSENT and wait > WORTH_WAITING:
             waiter(None, self._held_back(wait))
             return
-        self._waiters.append(waiter)
+        self._waiters.append(waiter)  # of a child that has died unnoticed yet, too: it is told within milliseconds
         if self.state is State.ABSENT:
             self.asked_at = now
             self._enter(State.QUEUED)
