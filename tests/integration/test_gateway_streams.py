@@ -178,6 +178,15 @@ def test_comments_never_become_events(gateway, dialect):
         assert b"\n\n" not in answer.body
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_slow_load_puts_nothing_but_the_answer_into_the_stream(tmp_path, dialect):
+    with GatewayUnderTest(tmp_path, loaded=False) as gateway:
+        gateway.supervisor.load_seconds = 1.0
+        gateway.child.play = lambda talk: talk.send(STREAM_HEAD + chunked(*lf()))
+        answer = gateway.ask(dialect, stream=True)
+    assert contents(dialect, answer.body) == (["one", " two", " three"], ENDING[dialect])
+
+
 # -- FC-16 -----------------------------------------------------------------------------------------------
 
 
