@@ -55,6 +55,13 @@ class BindConflict(BlazarError):
     exit_code = 3
 
 
+class BindRefused(BlazarError):
+    """cannot listen on {host}:{port}: {reason}; {remedy}"""
+
+    slug = "bind-refused"
+    exit_code = 3
+
+
 class AlreadyRunning(BlazarError):
     """already running, pid {pid}, with data dir {data_dir}; `blazar ps` talks to it, `kill {pid}` stops it"""
 

@@ -1,6 +1,7 @@
 """The entry of `blazar`: the parser, made from the list of verbs, and the one place where an error becomes text."""
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -31,8 +32,7 @@ BROKEN_PIPE = 141
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    _open_standard_streams()
     try:
         try:
             return _run(argv)
@@ -50,6 +50,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(f"blazar: the system refused: {error}", file=sys.stderr)
         return BlazarError.exit_code
+
+
+def _open_standard_streams() -> None:
+    """Stand in for those that were closed, lest the next file opened become one; no text is too odd to pass."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    sys.stdin = sys.stdin or os.fdopen(0)
+    sys.stdout = sys.stdout or os.fdopen(1, "w")
+    sys.stderr = sys.stderr or os.fdopen(2, "w")
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _run(argv: Sequence[str] | None) -> int:

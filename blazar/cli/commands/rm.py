@@ -24,5 +24,6 @@ class Rm(Command):
                 context.client.delete("/api/delete", {"model": model})
             else:
                 context.store.remove(model)
+                context.tell_daemon("changed", what="store")  # one that runs, but did not answer HTTP
             context.out.line(f"removed {model}")
         return 0
