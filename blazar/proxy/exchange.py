@@ -50,6 +50,10 @@ class ClientGone(Exception):
     """The client closed its connection; nothing can be told to it any more."""
 
 
+class ClientSlow(ClientGone):
+    """The client read nothing for so long that its request was cancelled."""
+
+
 class Retryable(Exception):
     """An attempt failed before any byte of an answer, and may be made once more; `error` is what to say if not.
 

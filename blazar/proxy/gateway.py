@@ -8,12 +8,14 @@ from blazar.config.config import Config
 from blazar.errors import BlazarError, ShuttingDown
 from blazar.proxy import greens
 from blazar.proxy.auth import KeyRing
+from blazar.proxy.cors import Cors
 from blazar.proxy.dialects.anthropic import AnthropicDialect
 from blazar.proxy.dialects.dialect import Dialect
 from blazar.proxy.dialects.ollama import OllamaDialect
 from blazar.proxy.dialects.openai import OpenAIDialect
 from blazar.proxy.directory import Directory
 from blazar.proxy.dispatch import Dispatch
+from blazar.proxy.hosts import HostCheck
 from blazar.proxy.ledger import Ledger
 from blazar.proxy.pipeline import Forward, Stage, compose
 from blazar.proxy.stages.admission import Admission
@@ -40,6 +42,8 @@ class Gateway:
         self.ledger = ledger
         self.supervisor = supervisor
         self.keys = KeyRing(config.keys, directory.resolve)
+        self.hosts = HostCheck(config)
+        self.cors = Cors(config)
         self.max_body = config.max_body_mb << 20
         self.draining = False
         """Set by the worker when it stops: answers say `Connection: close` from then on."""
