@@ -24,7 +24,7 @@ smoke: .venv/.installed
 
 test: test-venv test-debian
 
-test-venv: .venv/.tested
+test-venv: .venv/.tested build/npm/.installed
 	$(BIN)/python -m pytest
 
 test-debian:
@@ -47,6 +47,12 @@ docs-check: .venv/.installed
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+build/npm/.installed: tests/integration/npm/package.json
+	@if command -v npm >/dev/null; then \
+	  mkdir -p build/npm && cp $< build/npm/ && \
+	  npm install --prefix build/npm --no-package-lock --no-audit --no-fund --loglevel error && touch $@; \
+	else echo 'SKIPPED the JavaScript clients: there is no npm'; [ "$$CI" != true ]; fi
 
 .venv/.installed: setup.cfg pyproject.toml
 	@$(PYTHON) tools/venv.py .venv 'llama,fast'

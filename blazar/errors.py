@@ -165,6 +165,20 @@ class RequestRefused(BlazarError):
     status = 400
 
 
+class NotCapable(RequestRefused):
+    """{model} cannot do this: it has no {capability!r} among its capabilities ({has}); `blazar show NAME` tells what
+    a model can do"""
+
+    slug = "model-not-capable"
+
+
+class InputTooLong(RequestRefused):
+    """input {number} of {count} is {tokens} tokens long, and {model} takes at most {limit}; shorten it, or send it in
+    parts"""
+
+    slug = "input-too-long"
+
+
 class KnobRefused(RequestRefused):
     """{knob} is not available here: {reason}; {remedy}"""
 

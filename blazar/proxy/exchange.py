@@ -102,8 +102,28 @@ class Answer:
     usage: Usage = field(default_factory=Usage)
 
 
+@dataclass
+class Inputs:
+    """What is to be embedded, in order: texts or lists of token ids. With `truncate` what is too long is cut off."""
+
+    items: list[str] | list[list[int]]
+    truncate: bool = False
+
+
+@dataclass
+class Embedded:
+    """One vector for each input, in the order of the inputs, and the tokens they were made of."""
+
+    vectors: list[list[float]]
+    prompt_tokens: int
+
+
 class Translator(Protocol):
     """Turns the child's stream into the client's stream, one parsed child event at a time. One per attempt."""
+
+    @property
+    def stopped(self) -> bool:
+        """The answer has ended, whatever the child may still send."""
 
     def feed(self, event: dict[str, Any]) -> bytes:
         """The client's bytes for one chat-completion chunk (may be empty)."""
@@ -126,7 +146,7 @@ class Exchange:
     id: str
     dialect: Any
     operation: str
-    """What is asked in that dialect: `chat`, `completions`, `generate`, `messages`."""
+    """What is asked in that dialect: `chat`, `completions`, `generate`, `messages`, `embeddings` and so on."""
     asked: str
     """The model's name as the client wrote it."""
     stream: bool
@@ -134,6 +154,12 @@ class Exchange:
     payload: dict[str, Any]
     upstream_path: str = "/v1/chat/completions"
     upstream_body: bytes = b""
+    needs: str = "completion"
+    """The capability that the model must have."""
+    stops: tuple[str, ...] = ()
+    """Texts at which the answer ends, for the dialects that translate."""
+    inputs: Inputs | None = None
+    """What is to be embedded."""
     keep_alive: float | None = None
     """Seconds to stay loaded after this, negative for ever; None when the client did not say."""
     model: str = ""

@@ -20,6 +20,7 @@ from blazar.proxy.ledger import Ledger
 from blazar.proxy.pipeline import Forward, Stage, compose
 from blazar.proxy.stages.admission import Admission
 from blazar.proxy.stages.auth import Auth
+from blazar.proxy.stages.capability import Capability
 from blazar.proxy.stages.knobs import knobs
 from blazar.proxy.stages.name import Name
 from blazar.proxy.stages.resolve import Resolve
@@ -53,9 +54,9 @@ class Gateway:
             dialect.name: dialect for dialect in (OpenAIDialect(), OllamaDialect(), AnthropicDialect())}
         self.dispatch = Dispatch(self.pool, config.child_header_timeout_secs or None)
         self._stages: dict[str, Stage] = {
-            "trace": Trace(ledger), "name": Name(directory), "auth": Auth(self.keys), "knobs": knobs,
-            "retry": Retry(directory), "resolve": Resolve(directory),
-            "admission": Admission(ledger, supervisor, directory)}
+            "trace": Trace(ledger), "name": Name(directory), "auth": Auth(self.keys),
+            "capability": Capability(directory), "knobs": knobs, "retry": Retry(directory),
+            "resolve": Resolve(directory), "admission": Admission(ledger, supervisor, directory)}
 
     @classmethod
     def connect(cls, control: Path, fallback: Callable[[], Config] | None = None) -> "Gateway":

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from blazar.proxy.pipeline import GENERATION
+from blazar.proxy.pipeline import ASKING, GENERATION
 
 
 @dataclass(frozen=True)
@@ -26,15 +26,19 @@ ROUTES = (
     # OpenAI
     Route("POST", "/v1/chat/completions", "generation.generate", "openai", "chat", GENERATION),
     Route("POST", "/v1/completions", "generation.generate", "openai", "completions", GENERATION),
+    Route("POST", "/v1/embeddings", "embeddings.embed", "openai", "embeddings", ASKING),
     Route("GET", "/v1/models", "models.openai_list", "openai"),
     Route("GET", "/v1/models/{name}", "models.openai_model", "openai"),
     Route("GET", "/v1/models/{name}/{more}", "models.openai_model", "openai"),  # a name may hold two slashes
     Route("GET", "/v1/models/{name}/{more}/{most}", "models.openai_model", "openai"),
     # Anthropic
     Route("POST", "/v1/messages", "generation.generate", "anthropic", "messages", GENERATION),
+    Route("POST", "/v1/messages/count_tokens", "tokens.count", "anthropic", "count_tokens", ASKING),
     # Ollama
     Route("POST", "/api/chat", "generation.generate", "ollama", "chat", GENERATION),
     Route("POST", "/api/generate", "generation.generate", "ollama", "generate", GENERATION),
+    Route("POST", "/api/embed", "embeddings.embed", "ollama", "embed", ASKING),
+    Route("POST", "/api/embeddings", "embeddings.embed", "ollama", "embeddings", ASKING),
     Route("GET", "/api/version", "status.version", "ollama"),
     Route("GET", "/api/tags", "models.tags", "ollama"),
     Route("GET", "/api/ps", "models.ps", "ollama"),

@@ -1,12 +1,14 @@
-"""OpenAI's wire form: request and answer pass through as the bytes they are; only errors and lists are written here."""
+"""OpenAI's wire form: request and answer pass through as the bytes they are, but for embeddings, whose order and number
+are checked; errors and lists are written here."""
 
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from blazar.proxy.dialects import openai_embeddings
 from blazar.proxy.dialects.dialect import Dialect
 from blazar.proxy.dialects.fields import boolean, model_name, public
-from blazar.proxy.exchange import Exchange
+from blazar.proxy.exchange import Embedded, Exchange
 from blazar.proxy.json import dumps, load_object
 
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
@@ -21,15 +23,24 @@ class OpenAIDialect(Dialect):
 
     def parse(self, operation: str, body: bytes, headers: Mapping[str, str], request_id: str) -> Exchange:
         payload = load_object(body)
-        return Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload),
-                        stream=boolean(payload, "stream", default=False), body=body, payload=payload,
-                        upstream_path=PATHS[operation], upstream_body=body)
+        exchange = Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload),
+                            stream=False, body=body, payload=payload)
+        if operation == "embeddings":
+            exchange.needs = "embedding"
+            exchange.inputs = openai_embeddings.inputs(payload)
+        else:
+            exchange.stream = boolean(payload, "stream", default=False)
+            exchange.upstream_path, exchange.upstream_body = PATHS[operation], body
+        return exchange
 
     def error(self, error: Exception) -> tuple[int, bytes]:
         return public(error).status, dumps(_envelope(error))
 
     def stream_error(self, error: Exception) -> bytes:
         return b"data: %b\n\n" % dumps(_envelope(error))
+
+    def render_embedded(self, exchange: Exchange, embedded: Embedded) -> bytes:
+        return dumps(openai_embeddings.listed(exchange, embedded))
 
 
 def models(listed: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
