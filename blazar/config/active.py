@@ -9,6 +9,7 @@ ACTIVE: frozenset[str] = frozenset({
     "engine_env",
     "host",
     "idle_timeout_secs",
+    "json_scan_over_kb",
     "keys",
     "keys[].key",
     "keys[].models",

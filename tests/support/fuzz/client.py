@@ -7,6 +7,9 @@ from dataclasses import dataclass
 STATUS = re.compile(rb"HTTP/1\.1 ([1-5]\d\d) [^\r\n\0]*")
 FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+): ([^\r\n\0]*)")
 
+NEXT = b"HTTP/1.1 "
+"""How an answer begins that follows the head of another."""
+
 
 class Broken(Exception):
     """The answer is not HTTP, or did not come in time."""
@@ -136,7 +139,9 @@ class Client:
         return body, True
 
     def _read_length(self, length: int, may_be_head: bool) -> tuple[bytes, bool]:
-        if may_be_head and self._buffer.startswith(b"HTTP/1.1 "):
+        while may_be_head and len(self._buffer) < min(length, len(NEXT)) and self._more():
+            pass
+        if may_be_head and self._buffer.startswith(NEXT):
             return b"", True
         while len(self._buffer) < length:
             if not self._more():

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from blazar.proxy.sse import SseReader
 from tests.support.fuzz import shapes
 from tests.support.fuzz.client import Broken, Client
 from tests.support.fuzz.fault import Fault
@@ -30,6 +31,10 @@ class Play:
     pieces: list[bytes]
     keep: bool
     kind: str
+    body: bytes
+    """The event stream inside, before anything was spoilt."""
+    text: str | None
+    """What the client must read when nothing was; None with tool calls, which each dialect tells in its way."""
 
     def prompt(self) -> str:
         script = [base64.b64encode(piece).decode() for piece in self.pieces] + ["keep" if self.keep else "close"]
@@ -63,6 +68,24 @@ def event_stream(events: list[dict[str, Any]], chance: Random) -> bytes:
     return data + (name + b"[DONE]" + end + end if chance.random() < 0.85 else b"")
 
 
+def _same(dialect: str, play: Play, got: bytes) -> bool:
+    if dialect == "openai":
+        return got == play.body
+    return play.text is None or _read(dialect, got) == play.text
+
+
+def _read(dialect: str, got: bytes) -> str:
+    """The text in an answer, streamed or whole."""
+    if dialect == "ollama":
+        lines = [json.loads(line) for line in got.split(b"\n") if line]
+        return "".join(line["response"] if "response" in line else line["message"]["content"] for line in lines)
+    if got.startswith(b"{"):
+        return "".join(block.get("text", "") for block in json.loads(got)["content"])
+    reader = SseReader()
+    events = [json.loads(data) for data in reader.feed(got)]
+    return "".join(event["delta"].get("text", "") for event in events if event["type"] == "content_block_delta")
+
+
 def pieces_of(data: bytes, chance: Random) -> list[bytes]:
     size = chance.choice([len(data) + 1, len(data) + 1, 40, 200, 1000])
     return [data[at:at + size] for at in range(0, len(data), size)]
@@ -88,14 +111,22 @@ def make(chance: Random, number: int) -> Play:
         if chance.random() < 0.2:
             events.insert(chance.randrange(len(events)), {"error": {"code": chance.choice([400, 500, "x", None]),
                                                                     "message": chance.choice(["no", None, 5])}})
-    data, keep = answer(event_stream(events, chance), chance)
+    body = event_stream(events, chance)
+    data, keep = answer(body, chance)
     if kind == CUT:
         data, keep = data[:number % len(data)], False
     elif kind == GARBLED:
         for _ in range(chance.choice([0, 1, 1, 2])):
             data = spoil_bytes(data, chance)
         keep = False
-    return Play(pieces_of(data, chance), keep, kind)
+    return Play(pieces_of(data, chance), keep, kind, body, text_of(events) if kind == WHOLE else None)
+
+
+def text_of(events: list[dict[str, Any]]) -> str | None:
+    deltas = [choice["delta"] for event in events for choice in event["choices"]]
+    if any("tool_calls" in found for found in deltas):
+        return None
+    return "".join(found.get("content", "") for found in deltas)
 
 
 def question(path: str, prompt: str, stream: bool) -> dict[str, Any]:
@@ -128,6 +159,8 @@ class Streams:
                 return "closed"  # a relayed answer that ended before anything of it could be told
             raise Fault(f"{path} {play.kind}: {broken}", sent) from broken
         self._judge(play, dialect, got.status, outcome, sent)
+        if play.kind == WHOLE and not _same(dialect, play, got.body):
+            raise Fault(f"{path}: the answer is not the child's: {got.body[:300]!r}", sent)
         return f"{play.kind} {outcome}"
 
     @staticmethod
