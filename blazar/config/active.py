@@ -10,6 +10,7 @@ ACTIVE: frozenset[str] = frozenset({
     "engine_env",
     "host",
     "idle_timeout_secs",
+    "json_scan_over_kb",
     "keys",
     "keys[].key",
     "keys[].models",

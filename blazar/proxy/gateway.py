@@ -50,8 +50,9 @@ class Gateway:
         """Set by the worker when it stops: answers say `Connection: close` from then on."""
         self.write_timeout = float(config.client_write_timeout_secs)
         self.pool = Pool()
+        openai = OpenAIDialect(config.json_scan_over_kb << 10, greens.give_way)
         self.dialects: dict[str, Dialect] = {
-            dialect.name: dialect for dialect in (OpenAIDialect(), OllamaDialect(), AnthropicDialect())}
+            dialect.name: dialect for dialect in (openai, OllamaDialect(), AnthropicDialect())}
         self.dispatch = Dispatch(self.pool, config.child_header_timeout_secs or None)
         self._stages: dict[str, Stage] = {
             "trace": Trace(ledger), "name": Name(directory), "auth": Auth(self.keys),
