@@ -24,6 +24,7 @@ COLUMNS = (
     ("first event p50 µs", lambda row: _percentile(row, "first_event_us", "p50")),
     ("event delay p50 µs", lambda row: _percentile(row, "event_delay_us", "p50")),
     ("event delay p99 µs", lambda row: _percentile(row, "event_delay_us", "p99")),
+    ("noticed after µs", figures.noticed),
     ("CPU µs a request", lambda row: _cpu(row, row["client"]["requests"])),
     ("CPU µs an event", lambda row: _cpu(row, row["client"]["events"] + row["client"]["ended"])),
 )

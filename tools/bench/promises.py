@@ -1,7 +1,7 @@
 """The table of promises: each figure with what it must reach and what it aims at."""
 
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,7 +98,7 @@ PROMISES = (
 )
 
 
-def judge(rows: list[figures.Row], samples: Samples, subjects: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+def judge(rows: Sequence[figures.Row], samples: Samples, subjects: Mapping[str, float]) -> dict[str, dict[str, Any]]:
     """Every promise with its value. `subjects` are Blazar and its other ends, each with the factor it is granted.
 
     A value is None when it could not be had; `note` says why, and begins with INVALID when counts did not agree.

@@ -3,6 +3,7 @@
 import secrets
 import subprocess
 import time
+from pathlib import Path
 from statistics import median
 
 from tools.bench import machine, programs, rounds
@@ -47,7 +48,9 @@ def busy(target: Blazar, taken: Taken) -> None:
 
 def help_ratio(python: str) -> float:
     """How much longer `blazar --help` takes than an interpreter that does nothing."""
-    commands = ([python, str(programs.ROOT / "bin" / "blazar"), "--help"], [python, "-I", "-c", "pass"])
+    installed = Path(python).with_name("blazar")
+    program = installed if installed.exists() else programs.ROOT / "bin" / "blazar"
+    commands = ([python, str(program), "--help"], [python, "-I", "-c", "pass"])
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(HELPS):
         for command, spent in zip(commands, times, strict=True):
