@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from blazar.errors import BlazarError, ChildFailed, ChildRefused
 from blazar.proxy.exchange import Answer, ToolCall
 from blazar.proxy.json import BadJson, loads
 from blazar.proxy.stops import StopCutter
@@ -36,9 +35,7 @@ class Assembler:
         self._thinking: list[str] = []
 
     def feed(self, chunk: dict[str, Any]) -> Piece:
-        """Add one chunk; the result is what it added. Raises ChildFailed or ChildRefused for a reported error."""
-        if chunk.get("error"):
-            raise _reported(chunk["error"])
+        """Add one chunk; the result is what it added."""
         self._count(chunk)
         choice = _first_choice(chunk)
         if choice is None:
@@ -160,12 +157,3 @@ def _object(value: Any) -> dict[str, Any]:
 
 def _number(value: Any, scale: int = 1) -> int:
     return max(0, round(value * scale)) if isinstance(value, int | float) else 0
-
-
-def _reported(error: Any) -> BlazarError:
-    """The error that a child reports inside its stream; one that blames the request keeps its status."""
-    told = error if isinstance(error, dict) else {"message": error}
-    code = told.get("code")
-    if isinstance(code, int) and 400 <= code < 500:
-        return ChildRefused(str(told.get("message")), status=code)
-    return ChildFailed(f"the engine failed in the middle of its answer: {told.get('message')}")

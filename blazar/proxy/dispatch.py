@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from blazar.errors import BlazarError, ChildFailed, ChildRefused
 from blazar.proxy.assemble import Assembler
-from blazar.proxy.exchange import Answer, ClientGone, Exchange, Reply
+from blazar.proxy.exchange import ClientGone, Exchange, Reply
 from blazar.proxy.json import BadJson, dumps, loads
 from blazar.proxy.sse import SseReader
 from blazar.proxy.wire.framing import LAST_CHUNK, BadFraming, chunk
@@ -37,6 +37,7 @@ class Dispatch:
         self._header_timeout = header_timeout
 
     def __call__(self, exchange: Exchange) -> Reply:
+        assert exchange.endpoint is not None, "stage admission has run"
         with Call(self._pool, exchange.endpoint, self._header_timeout) as call:
             reply = _watched(exchange, call, _answer)
             if reply.complete:
@@ -172,13 +173,8 @@ def _assemble(exchange: Exchange, call: Call) -> Reply:
         if assembler.stopped:
             call.interrupt()
             break
-    answer: Answer = assembler.finish()
-    body = exchange.dialect.render(exchange, answer)
-    exchange.sink.start(200, [*exchange.headers, ("Content-Type", "application/json"),
-                              ("Content-Length", str(len(body)))])
-    exchange.sink.write(body)
-    exchange.sink.finish()
-    return Reply(200, usage=answer.usage)
+    answer = assembler.finish()
+    return exchange.answer(exchange.dialect.render(exchange, answer), answer.usage)
 
 
 def _events(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:

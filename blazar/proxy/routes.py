@@ -7,7 +7,7 @@ from blazar.proxy.pipeline import ASKING, GENERATION
 
 @dataclass(frozen=True)
 class Route:
-    """One method of one path. A GET route answers HEAD too."""
+    """One method of one path. A GET route answers HEAD too, and every path answers OPTIONS."""
 
     method: str
     path: str
@@ -51,9 +51,17 @@ PREFIXES = (("/v1/messages", "anthropic"), ("/v1", "openai"), ("/api", "ollama")
 
 
 def methods(path: str) -> dict[str, Route]:
-    """The routes of one path of the table by method, HEAD included."""
+    """The routes of one path of the table by method, HEAD and OPTIONS included."""
     found = {route.method: route for route in ROUTES if route.path == path}
-    return {**found, "HEAD": found["GET"]} if "GET" in found else found
+    if not found:
+        return {}
+    head = {"HEAD": found["GET"]} if "GET" in found else {}
+    return {**found, **head, "OPTIONS": Route("OPTIONS", path, "status.options", dialect_of(path), open=True)}
+
+
+def allowed(path: str) -> str:
+    """The methods of one path of the table, as `Allow` lists them."""
+    return ", ".join(sorted(methods(path)))
 
 
 def dialect_of(path: str) -> str:

@@ -76,7 +76,7 @@ class AnthropicTranslator:
         self._started = True
         head = message_head(self._exchange, self._new_id("msg"))
         return [_event("message_start", message={**head, "content": [], "stop_reason": None, "stop_sequence": None,
-                                                 "usage": usage_of(self.usage)})]
+                                                 "usage": usage_of(self._assembler.answer.usage)})]
 
     def _say(self, kind: str, words: str) -> list[bytes]:
         if not words:

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
 
 from blazar.proxy.exchange import Answer, Embedded, Exchange, Translator
 
@@ -47,6 +46,3 @@ class Dialect(ABC):
     def render_count(self, tokens: int) -> bytes:
         """The answer to the question how long a prompt is."""
         raise NotImplementedError(f"{self.name} does not count tokens")
-
-    def describe(self) -> dict[str, Any]:
-        return {"name": self.name, "relays": self.relays}

@@ -1,6 +1,6 @@
-"""What the resources that serve exchanges share: how one is opened, and how it is answered in one piece."""
+"""What the resources that serve exchanges share: how one is opened."""
 
-from blazar.proxy.exchange import Exchange, Reply, Usage
+from blazar.proxy.exchange import Exchange
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.request import Request
 from blazar.proxy.routes import Route
@@ -15,12 +15,3 @@ def opened(gateway: Gateway, request: Request, route: Route) -> Exchange:
     exchange.headers = request.own_headers()
     exchange.knobs.update((name, value) for name, value in request.headers.items() if name.startswith(HEADER_PREFIX))
     return exchange
-
-
-def answered(exchange: Exchange, body: bytes, usage: Usage | None = None) -> Reply:
-    """Send `body` as the whole answer."""
-    exchange.sink.start(200, [*exchange.headers, ("Content-Type", "application/json"),
-                              ("Content-Length", str(len(body)))])
-    exchange.sink.write(body)
-    exchange.sink.finish()
-    return Reply(200, usage=usage)

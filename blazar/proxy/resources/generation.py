@@ -4,7 +4,7 @@ from blazar.proxy.exchange import Answer, Exchange, Reply
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.pipeline import LOADING, UNLOADING
 from blazar.proxy.request import Request
-from blazar.proxy.resources.exchanges import answered, opened
+from blazar.proxy.resources.exchanges import opened
 from blazar.proxy.routes import Route
 
 
@@ -24,4 +24,4 @@ def _unload(gateway: Gateway, exchange: Exchange) -> Reply:
 
 
 def _say_done(exchange: Exchange) -> Reply:
-    return answered(exchange, exchange.dialect.render(exchange, Answer()))
+    return exchange.answer(exchange.dialect.render(exchange, Answer()))

@@ -3,7 +3,7 @@
 from blazar.proxy.exchange import Exchange, Reply
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.request import Request
-from blazar.proxy.resources.exchanges import answered, opened
+from blazar.proxy.resources.exchanges import opened
 from blazar.proxy.routes import Route
 from blazar.proxy.tokens import prompt_tokens
 
@@ -11,6 +11,6 @@ from blazar.proxy.tokens import prompt_tokens
 def count(gateway: Gateway, request: Request, route: Route) -> None:
     def ask(exchange: Exchange) -> Reply:
         tokens = prompt_tokens(gateway.dispatch.fetch, exchange)
-        return answered(exchange, exchange.dialect.render_count(tokens))
+        return exchange.answer(exchange.dialect.render_count(tokens))
 
     gateway.pipeline(route.stages, ask)(opened(gateway, request, route))
