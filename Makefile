@@ -24,12 +24,15 @@ run: .venv/.installed
 smoke: .venv/.installed
 	@$(BIN)/python tools/smoke.py
 
-test: test-venv test-debian
+# Both ends wait for processes more than they compute, so they run side by side; each is shown when it is done.
+test: .venv/.tested
+	@echo 'the suite with packages from PyPI and with those of Debian, at once: some minutes; `make test-venv` shows more'
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-venv test-debian
 
 test-venv: .venv/.tested build/npm/.installed
 	$(BIN)/python -m pytest
 
-test-debian:
+test-debian: .venv/.tested
 	@if [ -x $(DEBIAN_PYTHON) ]; then $(DEBIAN_PYTHON) tools/debian_end.py; \
 	else echo 'SKIPPED the suite with Debian packages: there is no $(DEBIAN_PYTHON)'; [ "$$CI" != true ]; fi
 
