@@ -129,6 +129,15 @@ def test_a_disk_that_is_full_is_told(env):
     assert done.stderr == "blazar: the system refused: [Errno 28] No space left on device\n"
 
 
+def test_an_interrupt_while_modules_are_imported_is_quiet(tmp_path):
+    """A stand-in for the package, interrupted at its import, under the real script."""
+    (tmp_path / "blazar" / "cli").mkdir(parents=True)
+    (tmp_path / "blazar" / "cli" / "main.py").write_text("raise KeyboardInterrupt\n")
+    done = subprocess.run([sys.executable, "bin/blazar", "list"], env={**os.environ, "PYTHONPATH": str(tmp_path)},
+                          capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_the_man_page_can_be_built():
     manpage = pytest.importorskip("build_manpages.manpage")
     page = str(manpage.Manpage(get_parser()))
