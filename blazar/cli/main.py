@@ -5,6 +5,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from textwrap import fill
 
 from blazar import __version__
 from blazar.cli.command import Command
@@ -22,9 +23,9 @@ from blazar.cli.context import Context
 from blazar.cli.output import Output
 from blazar.errors import BlazarError
 
-VERBS: tuple[Command, ...] = (Serve(), Pull(), List(), Show(), Ps(), Run(), Stop(), Rm(), Config(),
-                              Doctor())
+VERBS: tuple[Command, ...] = (Serve(), Pull(), List(), Show(), Ps(), Run(), Stop(), Rm(), Config(), Doctor())
 
+HELP_WIDTH = 79
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
@@ -65,13 +66,24 @@ def _open_standard_streams() -> None:
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    parser = get_parser()
-    args = parser.parse_args(argv)
+    args = parse(argv)
     if args.command is None:
-        parser.print_help()
+        get_parser().print_help()
         return 0
     context = Context(args, os.environ, Output(getattr(args, "json", False)))
     return args.command.run(args, context)
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Read a command line. argparse leaves over the words after an option, as in `run MODEL --seed 1 Hello`."""
+    parser = get_parser()
+    args, left_over = parser.parse_known_args(argv)
+    words = args.command.words if args.command else ""
+    if left_over and (not words or any(word.startswith("-") for word in left_over)):
+        parser.error(f"unrecognized arguments: {' '.join(left_over)}")
+    if left_over:
+        setattr(args, words, [*getattr(args, words), *left_over])
+    return args
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -92,7 +104,7 @@ def get_parser() -> argparse.ArgumentParser:
 def _add_verb(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]", command: Command) -> None:
     examples = "examples:\n" + "\n".join(f"  {line}" for line in command.examples)
     parser = verbs.add_parser(command.name, aliases=list(command.aliases), help=command.help,
-                              description="\n\n".join(filter(None, (command.help + ".", command.about))),
+                              description="\n\n".join((command.help + ".", fill(command.about, HELP_WIDTH))),
                               epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter)
     command.arguments(parser)
     _add_places(parser, default=argparse.SUPPRESS)

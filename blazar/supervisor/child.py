@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from blazar.engines.lane import Lane, Launch
+from blazar.engines.lane import Command, Lane, Launch
 from blazar.errors import BlazarError, LoadFailed
 from blazar.paths import Paths
 from blazar.supervisor import processes, spawn
@@ -37,6 +37,7 @@ class Prepared:
 
     launch: Launch
     lane: Lane
+    command: Command
     size: int
     """Bytes of the model's file."""
     limit: float
@@ -175,7 +176,7 @@ class Child:
         assert self._prepared is not None
         launch, lane = self._prepared.launch, self._prepared.lane
         secret_file = launch.secret_file
-        command = lane.command(launch)
+        command = self._prepared.command
         loop = self._means.loop
         self._tries += 1
         try:
@@ -204,7 +205,7 @@ class Child:
 
     def _serve(self, process: spawn.Process, ready: Ready) -> None:
         assert self._prepared is not None
-        planned = self._prepared.lane.command(self._prepared.launch)
+        planned = self._prepared.command
         self.ready_at = self._means.loop.now()
         self.endpoint = Endpoint(
             child_id=self.id, model=self.model, address=(HOST, ready.port), secret=self._secret,

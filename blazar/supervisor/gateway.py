@@ -6,10 +6,8 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-import blazar
-from blazar.paths import Paths
+from blazar.paths import Paths, package_home
 from blazar.supervisor.loop import Loop
 from blazar.supervisor.spawn import Process, spawn
 from blazar.supervisor.workers import Workers
@@ -34,9 +32,9 @@ AFTER_GRACE = 3.0
 
 
 def python_path() -> str:
-    """PYTHONPATH for a `python -P` child: the folder of this package first."""
-    home = str(Path(blazar.__file__).parent.parent)
-    return os.pathsep.join(dict.fromkeys([home, *os.environ.get("PYTHONPATH", "").split(os.pathsep)])).strip(":")
+    """The gateway's PYTHONPATH: the folder of this package, then what we were given."""
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return os.pathsep.join(dict.fromkeys([str(package_home()), *filter(None, given)]))
 
 
 class Gateway:

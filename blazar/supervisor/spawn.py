@@ -146,8 +146,8 @@ def spawn(argv: Sequence[str], name: str, paths: Paths, on_exit: Callable[[Proce
           files: Sequence[Path] = ()) -> Process:
     """Start `argv`; `on_exit` is called on a thread once the process and its group have ended.
 
-    `death` is the signal it gets when we die; `files` are removed, with the pid file, after its end. Raises OSError,
-    and then nothing runs.
+    `extra` is environment of its own; `death` the signal it gets when we die; `files` are removed, with the pid file,
+    after its end. Raises OSError, and then nothing runs.
     """
     safe, mark = file_safe(name), f"{paths.data_dir_id}:{name}"
     pid_file = paths.run / f"{safe}.pid"

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from blazar import __version__
-from blazar.cli.main import VERBS, get_parser, main
+from blazar.cli.main import VERBS, get_parser, main, parse
 
 BLAZAR = [sys.executable, "-m", "blazar.cli.main"]
-HEAVY = ("falcon", "gevent", "peewee", "gunicorn", "requests", "urllib3", "psutil", "tomlkit")
+HEAVY = ("falcon", "gevent", "peewee", "gunicorn", "requests", "urllib3", "psutil", "tomlkit", "toml",
+         "blazar.config.registry", "blazar.store.store")
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def test_every_verb_has_help_and_examples_that_parse(command, capsys):
         assert f"  {example}" in text
         words = shlex.split(example.partition(" < ")[0].partition(" | ")[0].partition(" > ")[0])
         assert words[0] == "blazar"
-        assert get_parser().parse_args(words[1:]).command.name == command.name
+        assert parse(words[1:]).command.name == command.name
 
 
 @pytest.mark.parametrize("command", VERBS, ids=lambda command: command.name)
@@ -69,6 +70,22 @@ def test_aliases_lead_to_the_verb(command):
 def test_places_stand_before_or_after_the_verb(argv):
     args = get_parser().parse_args(argv)
     assert (args.data_dir, args.config) == ("/x", None)
+
+
+@pytest.mark.parametrize(("argv", "words", "found"), [
+    (["run", "m", "--seed", "1", "Hello", "you"], "prompt", ["Hello", "you"]),
+    (["run", "m", "Hello", "--seed", "1", "you"], "prompt", ["Hello", "you"]),
+    (["run", "--seed", "1", "m", "Hello"], "prompt", ["Hello"]), (["run", "m", "--seed", "1"], "prompt", []),
+    (["rm", "a", "--data-dir", "/x", "b", "c"], "models", ["a", "b", "c"])])
+def test_options_may_stand_between_words(argv, words, found):
+    assert getattr(parse(argv), words) == found
+
+
+@pytest.mark.parametrize("argv", [["list", "m"], ["stop", "a", "b"], ["run", "m", "Hello", "--sed", "1"], ["--sed"]])
+def test_what_no_verb_takes_is_bad_usage(argv, capsys):
+    with pytest.raises(SystemExit) as end:
+        parse(argv)
+    assert end.value.code == 2 and "unrecognized arguments" in capsys.readouterr().err
 
 
 def test_an_unknown_verb_is_bad_usage(env):
@@ -115,8 +132,8 @@ def test_closed_streams_are_stood_in_for(env, closed):
 
 
 def test_input_that_is_no_text_does_not_end_in_a_traceback(env):
-    done = subprocess.run([*BLAZAR, "run", "m"], env={**env, "PYTHONIOENCODING": "utf-8:strict",
-                                                         "BLAZAR_HOST": "127.0.0.1:9"}, input=b"\xff\xfe", capture_output=True, timeout=30)
+    strict = {**env, "PYTHONIOENCODING": "utf-8:strict", "BLAZAR_HOST": "127.0.0.1:9"}
+    done = subprocess.run([*BLAZAR, "run", "m"], env=strict, input=b"\xff\xfe", capture_output=True, timeout=30)
     assert done.returncode == 4
     assert b"Traceback" not in done.stderr
 
@@ -141,6 +158,6 @@ def test_an_interrupt_while_modules_are_imported_is_quiet(tmp_path):
 def test_the_man_page_can_be_built():
     manpage = pytest.importorskip("build_manpages.manpage")
     page = str(manpage.Manpage(get_parser()))
-    assert page.startswith(".TH BLAZAR")
+    assert page.upper().startswith(".TH BLAZAR")
     for command in VERBS:
         assert command.help in page

@@ -107,13 +107,16 @@ def test_the_bar_never_wraps(columns):
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     now = [0.0]
-    with os.fdopen(theirs, "w") as terminal, Progress(terminal, clock=lambda: now[0]) as progress:
-        for done in (0, 49_000_000):
-            now[0] += 4
-            progress("download", done, 92_871_040)
-        shown = os.read(ours, 4096).decode()
+    with os.fdopen(theirs, "w") as terminal:
+        with Progress(terminal, clock=lambda: now[0]) as progress:
+            for done in (0, 49_000_000):
+                now[0] += 4
+                progress("download", done, 92_871_040)
+        shown = ""
+        while "\n" not in shown:
+            shown += os.read(ours, 4096).decode()
     os.close(ours)
-    lines = shown.split("\r\x1b[K")[1:]
+    lines = shown.rstrip().split("\r\x1b[K")[1:]
     assert len(lines) == 2
     assert max(map(len, lines)) < columns
     assert lines[1].startswith("download  [")
