@@ -41,7 +41,7 @@ class Application:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         gateway = self.gateway
         request = Request(environ, max_body=gateway.max_body, write_timeout=gateway.write_timeout,
-                          draining=lambda: gateway.draining)
+                          pace=gateway.pace, draining=lambda: gateway.draining)
         environ[REQUEST] = request
         answer = self._falcon(environ, start_response)
         return ALREADY_HANDLED if request.sink.started or request.sink.gone else answer

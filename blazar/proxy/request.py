@@ -26,7 +26,7 @@ class Request:
     """Reads from the WSGI environ; writes to the client's own socket."""
 
     def __init__(self, environ: dict[str, Any], *, max_body: int, write_timeout: float,
-                 draining: Callable[[], bool] = lambda: False) -> None:
+                 pace: Callable[[], None] = lambda: None, draining: Callable[[], bool] = lambda: False) -> None:
         self.method: str = environ["REQUEST_METHOD"]
         self.path: str = environ.get("PATH_INFO", "/").encode("latin-1").decode(errors="replace")
         self.headers = _headers(environ)
@@ -36,6 +36,7 @@ class Request:
         self.api_key: Any = None
         self._environ = environ
         self._max_body = max_body
+        self._pace = pace
         self._has_body = _has_body(environ)
         self.sink = SocketSink(environ["gunicorn.socket"], old=environ.get("SERVER_PROTOCOL") == "HTTP/1.0",
                                closing="close" in self.headers.get("connection", "").lower(),
@@ -55,6 +56,7 @@ class Request:
             size += len(data)
             if size > self._max_body:
                 raise self._too_large()
+            self._pace()  # bytes that are there already are read without waiting
         if size < length:
             raise ClientGone
         self.sink.unread = False

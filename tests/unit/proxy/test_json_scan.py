@@ -8,7 +8,7 @@ import pytest
 
 from blazar.errors import RequestRefused
 from blazar.proxy.json import load_object
-from blazar.proxy.json_scan import LONGEST_FIELD, RUN, STEP, scan_object
+from blazar.proxy.json_scan import LONGEST_FIELD, MOST_VALUES, RUN, STEP, BodyReader, scan_object
 from tests.support.fuzz.mutate import spoiled_json
 
 FIELDS = ("model", "stream", "mcp")
@@ -107,11 +107,11 @@ def test_a_refusal_says_where():
 
 
 @pytest.mark.parametrize("body", [
-    b'{"model":"m","x":"' + b"A" * (25 * MIB) + b'"}', b'{"model":"m","x":"' + b"\\n\xc3\xa9" * (2 * MIB) + b'"}',
-    in_list(b"1234", 8 * MIB), in_list(b"0", 2 * MIB), in_list(b'{"role":"user","content":"hello\\nthere"}', 8 * MIB),
-    in_list(b"[]", 2 * MIB), in_list(b"[[[]]]", MIB), in_list(b"1e5", 2 * MIB), in_list(b"123456789012345678", 2 * MIB),
-    b'{"model":"m","x":' + b" " * (8 * MIB) + b"1}", b'{"model":"m",' + b'"a":1,' * MIB + b'"b":1}',
-    b'{"model":"m",' + b'"\\u0061":1,' * (MIB // 8) + b'"b":1}'],
+    b'{"model":"m","x":"' + b"A" * (25 * MIB) + b'"}', b'{"model":"m","x":"' + b"\\n\xc3\xa9" * (MIB // 2) + b'"}',
+    in_list(b"1234", 2 * MIB), in_list(b"0", MIB), in_list(b'{"role":"user","content":"hello\\nthere"}', 2 * MIB),
+    in_list(b"[]", MIB), in_list(b"[[[]]]", MIB // 4), in_list(b"1e5", MIB), in_list(b"123456789012345678", MIB),
+    b'{"model":"m","x":' + b" " * (8 * MIB) + b"1}", b'{"model":"m",' + b'"a":1,' * (MIB // 4) + b'"b":1}',
+    b'{"model":"m",' + b'"\\u0061":1,' * (MIB // 32) + b'"b":1}'],
     ids=["base64", "escapes", "ids", "zeros", "messages", "lists", "nested", "exponents", "long numbers", "blanks", "keys",
          "escaped keys"])
 def test_nobody_is_held_up(body):
@@ -120,3 +120,20 @@ def test_nobody_is_held_up(body):
     turns.append(time.thread_time())
     assert max(after - before for before, after in zip(turns, turns[1:], strict=False)) < STALL
     assert json.loads(body)["model"] == "m"
+
+
+def test_small_bodies_are_parsed_whole():
+    assert BodyReader(scan_over=13).fields(b'{"a":1,"b":2}', {"a"}) == {"a": 1, "b": 2}
+    assert BodyReader(scan_over=12).fields(b'{"a":1,"b":2}', {"a"}) == {"a": 1}
+
+
+@pytest.mark.parametrize("item", [b"0", b'"a,b[{"', b"[]", b'{"a":1}', b"[[0]]", b"12345678901234567890"])
+def test_a_large_body_of_very_many_values_is_refused_before_it_is_parsed(item):
+    reader = BodyReader(scan_over=1000)
+    assert reader.whole(in_list(item, len(item) * 20_000))["model"] == "m"
+    with pytest.raises(RequestRefused, match="more than 100000 values"):
+        reader.whole(in_list(item, (len(item) + 1) * (MOST_VALUES + 10)))
+
+
+def test_text_is_one_value_whatever_it_holds():
+    assert BodyReader(scan_over=1000).whole(b'{"x":"' + b"[,{" * 2 * MOST_VALUES + b'"}')
