@@ -5,6 +5,7 @@ ACTIVE: frozenset[str] = frozenset({
     "child_auth",
     "child_header_timeout_secs",
     "client_write_timeout_secs",
+    "cors_origins",
     "default_ctx",
     "engine_env",
     "host",

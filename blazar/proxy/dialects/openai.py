@@ -1,12 +1,14 @@
-"""OpenAI's wire form: request and answer pass through as the bytes they are; only errors and lists are written here."""
+"""OpenAI's wire form: request and answer pass through as the bytes they are, but for embeddings, whose order and number
+are checked; errors and lists are written here."""
 
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from blazar.proxy.dialects import openai_embeddings
 from blazar.proxy.dialects.dialect import Dialect
 from blazar.proxy.dialects.fields import boolean, model_name, public
-from blazar.proxy.exchange import Exchange
+from blazar.proxy.exchange import Embedded, Exchange
 from blazar.proxy.json import dumps
 from blazar.proxy.json_scan import BodyReader
 
@@ -27,6 +29,10 @@ class OpenAIDialect(Dialect):
         self._reader = reader or BodyReader()
 
     def parse(self, operation: str, body: bytes, headers: Mapping[str, str], request_id: str) -> Exchange:
+        if operation == "embeddings":
+            payload = self._reader.whole(body)
+            return Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload), stream=False,
+                            body=body, payload=payload, needs="embedding", inputs=openai_embeddings.inputs(payload))
         payload = self._reader.fields(body, READ)
         return Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload),
                         stream=boolean(payload, "stream", default=False), body=body, payload=payload,
@@ -37,6 +43,9 @@ class OpenAIDialect(Dialect):
 
     def stream_error(self, error: Exception) -> bytes:
         return b"data: %b\n\n" % dumps(_envelope(error))
+
+    def render_embedded(self, exchange: Exchange, embedded: Embedded) -> bytes:
+        return dumps(openai_embeddings.listed(exchange, embedded))
 
 
 def models(listed: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
