@@ -151,9 +151,9 @@ static void write_request(struct connection *connection, const char *key)
     body.end += asked.pad;
     append(&body, asked.dialect->after, strlen(asked.dialect->after));
     char head[2048];
-    int size = snprintf(head, sizeof head, "POST %s HTTP/1.1\r\nHost: bench\r\nUser-Agent: bench-load\r\n"
+    int size = snprintf(head, sizeof head, "POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: bench-load\r\n"
                         "Accept: */*\r\n%s%s%s%sContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
-                        asked.dialect->path, key ? "Authorization: Bearer " : "", key ? key : "", key ? "\r\n" : "",
+                        asked.dialect->path, asked.to[0] == '/' ? "localhost" : asked.to, key ? "Authorization: Bearer " : "", key ? key : "", key ? "\r\n" : "",
                         asked.dialect->headers, held(&body));
     append(&connection->request, head, size);
     append(&connection->request, body.data, held(&body));

@@ -93,6 +93,8 @@ PROMISES = (
             sample="all idle"),
     Promise("start_s", "exec of `serve` → first 200 of `/v1/models`, s", at_most(1.5), at_most(0.8), sample="start"),
     Promise("help_x_python", "`blazar --help`, × `python -I -c pass`", at_most(4), at_most(2), sample="help"),
+    Promise("feature_cost_us", "features of a hot request (`make bench-cost`), CPU µs", at_most(25), at_most(15),
+            sample="feature cost"),
     Promise("gone_ms", "client gone → connection to the child closed, prompt phase, ms", at_most(10), at_most(1),
             _own(workloads.GONE, figures.noticed, MS)),
 )
