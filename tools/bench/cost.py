@@ -18,6 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from blazar.config.active import ACTIVE
+from blazar.paths import Paths
 from blazar.proxy.exchange import Exchange, Reply, Usage
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.pipeline import ORDER
@@ -90,16 +91,14 @@ def _microseconds(call: Callable[[Any], Any], arguments: list[Any]) -> float:
 def gateway() -> Iterator[Gateway]:
     """The gateway of a supervisor that says the model is loaded, with eight API keys and their limits."""
     with tempfile.TemporaryDirectory(prefix="blazar-bench-") as name:
-        run = Path(name) / "run"
-        run.mkdir()
-        (Path(name) / "log").mkdir()
+        folder = Paths(Path(name)).ensure().data_dir
         keys = [{"name": f"bench {number}", "key": f"bench-key-{number}", **limits(ACTIVE)} for number in range(KEYS)]
-        supervisor = FakeSupervisor(run, [MODEL], {"keys": keys})
+        supervisor = FakeSupervisor(folder, [MODEL], {"keys": keys})
         supervisor.loaded[MODEL] = endpoint(MODEL, ("127.0.0.1", 9), slots=4096)
         supervisor.open_control()
         logging.getLogger("blazar").setLevel(logging.ERROR)  # that we leave at the end is no news
         try:
-            yield Gateway.connect(run / "control.sock")
+            yield Gateway.connect(next(folder.rglob("control.sock")))
         finally:
             supervisor.close_control()
 
