@@ -192,7 +192,7 @@ static void finish(struct connection *connection, int64_t now, bool clean)
         tally.good++;
     if (connection->measured && connection->status == 200)
         add(&tally.latency, now - connection->begun);
-    if (connection->measured && (asked.requests || now <= end_at))
+    if (tally.measured_from && (asked.requests || now <= end_at))
         tally.measured_ended++;
     settle(connection, clean && !connection->closes);
 }

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tools.bench import figures, workloads
+from tools.bench import counts, figures, workloads
 from tools.bench.figures import Bound, Measure, Round, at_least, at_most
 from tools.bench.workloads import Workload
 
@@ -118,7 +118,7 @@ def judge(rows: Sequence[figures.Row], samples: Samples, subjects: Mapping[str, 
             try:
                 judged[name]["value"] = round(promise.value(rounds, samples, subject), 3)
             except figures.Unsound as error:
-                judged[name]["note"] = f"{figures.INVALID}: {error}"
+                judged[name]["note"] = f"{counts.INVALID}: {error}"
             except figures.Unmeasured as error:
                 judged[name]["note"] = str(error)
     return judged
