@@ -67,6 +67,10 @@ class Paths:
         return self.run / "daemon.log"
 
     @property
+    def audit_log(self) -> Path:
+        return self.log / "audit.jsonl"
+
+    @property
     def data_dir_id(self) -> str:
         """A short, stable mark of this data dir, put into the environment of every child."""
         return hashlib.sha256(os.fsencode(self.data_dir.resolve())).hexdigest()[:12]
