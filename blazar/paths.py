@@ -20,6 +20,11 @@ class Paths:
 
     data_dir: Path
 
+    @classmethod
+    def around(cls, control_socket: Path) -> "Paths":
+        """The data dir in which this control socket lies."""
+        return cls(control_socket.parent.parent)
+
     @property
     def database(self) -> Path:
         return self.data_dir / "blazar.db"

@@ -6,6 +6,7 @@ where it answers on its own (OPTIONS).
 
 import importlib
 import logging
+import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -44,10 +45,12 @@ class Application:
                           draining=lambda: gateway.draining)
         environ[REQUEST] = request
         answer = self._falcon(environ, start_response)
+        self._count(request)
         return ALREADY_HANDLED if request.sink.started or request.sink.gone else answer
 
     def serve(self, request: Request, route: Route, resource: Resource) -> None:
         """Check the API key, run the resource, and turn what it raises into an answer."""
+        request.route = route
         try:
             if not route.open:
                 request.api_key = self.gateway.keys.identify(request.headers)
@@ -68,11 +71,19 @@ class Application:
         if status == 401:
             headers = (*headers, ("WWW-Authenticate", "Bearer"))
         if isinstance(error, BlazarError) and error.retry_after is not None:
-            headers = (*headers, ("Retry-After", str(max(1, round(error.retry_after)))))
+            headers = (*headers, ("Retry-After", str(max(1, math.ceil(error.retry_after)))))
         try:
             request.answer(status, body, headers=headers)
         except ClientGone:
             request.sink.abort()
+
+    def _count(self, request: Request) -> None:
+        route, sink = request.route, request.sink
+        status = f"{sink.status // 100}xx" if sink.started else "gone" if sink.gone else "2xx"  # Falcon's own are 2xx
+        if route is None:
+            self.gateway.metrics.requests.add(dialect_of(request.path), "none", status)
+        else:
+            self.gateway.metrics.requests.add(route.dialect, route.operation or route.resource, status)
 
     def _unrouted(self, req: falcon.Request, resp: falcon.Response, error: Exception, params: dict[str, Any]) -> None:
         """Falcon's error handler: unknown paths, wrong methods, and heads that Falcon itself refuses."""

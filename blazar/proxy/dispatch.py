@@ -10,12 +10,15 @@ from typing import Any
 
 from blazar.errors import BlazarError, ChildFailed, ChildRefused
 from blazar.proxy.assemble import Assembler
-from blazar.proxy.exchange import Answer, ClientGone, Exchange, Reply
+from blazar.proxy.exchange import Answer, ClientGone, Exchange, Reply, Usage
 from blazar.proxy.json import BadJson, loads
+from blazar.proxy.meter import Meter, estimated
+from blazar.proxy.receipts import overhead
 from blazar.proxy.sse import SseReader
 from blazar.proxy.wire.framing import LAST_CHUNK, BadFraming, chunk
 from blazar.proxy.wire.pool import Pool
 from blazar.proxy.wire.relay import Call, ChildClosed
+from blazar.telemetry.metrics import Metrics
 
 MAX_CHILD_ERROR = 65536
 """Bytes of a child's error answer that are read for its message."""
@@ -25,14 +28,17 @@ DONE = "[DONE]"
 
 
 class Dispatch:
-    """Sends exchanges to children."""
+    """Sends exchanges to children. However that ends, `exchange.usage` says afterwards what the attempt used."""
 
-    def __init__(self, pool: Pool, header_timeout: float | None) -> None:
+    def __init__(self, pool: Pool, header_timeout: float | None, metrics: Metrics) -> None:
         self._pool = pool
         self._header_timeout = header_timeout
+        self._metrics = metrics
 
     def __call__(self, exchange: Exchange) -> Reply:
-        with Call(self._pool, exchange.endpoint, self._header_timeout) as call:
+        streams = exchange.stream or not exchange.dialect.relays
+        meter = Meter(self._metrics.inter_token.series(exchange.model) if streams else None)
+        with Call(self._pool, exchange.endpoint, self._header_timeout, meter) as call:
             exchange.interrupt = call.interrupt
             try:
                 with exchange.sink.watching(call.interrupt):
@@ -42,6 +48,8 @@ class Dispatch:
                 raise
             finally:
                 exchange.interrupt = None
+                exchange.usage = exchange.usage or _used(exchange, call)
+            reply.usage = exchange.usage
             if reply.complete:
                 call.settle()  # the client has its answer: that it leaves now is no reason to close
             return reply
@@ -68,12 +76,23 @@ def _say_why(exchange: Exchange, error: Exception) -> None:
         raise exchange.ended_by from error
 
 
+def _used(exchange: Exchange, call: Call) -> Usage | None:
+    """What a child told of its answer, else an estimate; None when it did nothing for this attempt."""
+    if call.head is None:
+        left = exchange.sink.gone or exchange.ended_by is not None
+        return estimated(exchange, 0) if exchange.sent and left else None  # it was reading the prompt
+    if call.head.status != 200:
+        return None
+    return call.meter.counts() or estimated(exchange, call.meter.events)
+
+
 # -- relayed answers -------------------------------------------------------------------------------------
 
 
 def _relay(exchange: Exchange, call: Call) -> Reply:
     head, sink = call.head, exchange.sink
-    headers = [*exchange.headers, ("Content-Type", head.fields.get("content-type", "application/json"))]
+    headers = [*exchange.headers, overhead(exchange),
+               ("Content-Type", head.fields.get("content-type", "application/json"))]
     if head.length is not None:
         headers.append(("Content-Length", str(head.length)))
     sink.start(head.status, headers, raw_chunked=head.chunked)
@@ -83,23 +102,27 @@ def _relay(exchange: Exchange, call: Call) -> Reply:
             sink.write(wire if head.chunked else payload)
             tail = (tail + wire)[-6:] if len(wire) < 6 else wire[-6:]
     except (ChildClosed, BadFraming) as error:
-        _end_relayed(exchange, call, tail, error)
-        return Reply(head.status, complete=False)
+        return Reply(head.status, complete=False, error=_end_relayed(exchange, call, tail, error))
     sink.finish()
     return Reply(head.status)
 
 
-def _end_relayed(exchange: Exchange, call: Call, tail: bytes, error: Exception) -> None:
-    """The child's stream broke off: say so where a new event may begin, else end the connection early."""
+def _end_relayed(exchange: Exchange, call: Call, tail: bytes, error: Exception) -> Exception:
+    """The child's stream broke off: say so where a new event may begin, else end the connection early.
+
+    The result is the cause.
+    """
     if exchange.sink.gone:
         raise ClientGone
+    cause = _cause(exchange, error)
     between_events = call.head.chunked and call.head.framing.at_boundary and (not tail or tail.endswith(EVENT_ENDS))
     if exchange.stream and between_events and call.head.status == 200:
         exchange.sink.closing = True
-        exchange.sink.write(chunk(exchange.dialect.stream_error(_cause(exchange, error))) + LAST_CHUNK)
+        exchange.sink.write(chunk(exchange.dialect.stream_error(cause)) + LAST_CHUNK)
         exchange.sink.finish()
     else:
         exchange.sink.abort()
+    return cause
 
 
 def _cause(exchange: Exchange, error: Exception) -> Exception:
@@ -117,13 +140,16 @@ def _cause(exchange: Exchange, error: Exception) -> Exception:
 
 def _translate(exchange: Exchange, call: Call) -> Reply:
     sink, translator = exchange.sink, exchange.dialect.translator(exchange)
-    headers = [*exchange.headers, ("Content-Type", exchange.dialect.stream_type), ("Cache-Control", "no-cache")]
 
     def push(data: bytes) -> None:
         if data:
-            if not sink.started:
-                sink.start(200, headers)
+            start()
             sink.write(data)
+
+    def start() -> None:
+        if not sink.started:
+            sink.start(200, [*exchange.headers, overhead(exchange, call.meter.heard),
+                             ("Content-Type", exchange.dialect.stream_type), ("Cache-Control", "no-cache")])
 
     try:
         for event in _events(exchange, call):
@@ -139,9 +165,9 @@ def _translate(exchange: Exchange, call: Call) -> Reply:
         sink.finish()
         if not isinstance(error, BlazarError):
             raise
-        return Reply(200, complete=False)
-    if not sink.started:
-        sink.start(200, headers)
+        return Reply(200, complete=False, error=error)
+    exchange.usage = _told_usage(translator.usage)
+    start()
     sink.finish()
     return Reply(200)
 
@@ -151,12 +177,18 @@ def _assemble(exchange: Exchange, call: Call) -> Reply:
     for event in _events(exchange, call):
         assembler.feed(event)
     answer: Answer = assembler.finish()
+    exchange.usage = _told_usage(answer.usage)
     body = exchange.dialect.render(exchange, answer)
-    exchange.sink.start(200, [*exchange.headers, ("Content-Type", "application/json"),
-                              ("Content-Length", str(len(body)))])
+    exchange.sink.start(200, [*exchange.headers, overhead(exchange, call.meter.heard),
+                              ("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
     exchange.sink.write(body)
     exchange.sink.finish()
-    return Reply(200, usage=answer.usage)
+    return Reply(200)
+
+
+def _told_usage(usage: Usage) -> Usage | None:
+    """The counts of a whole answer; None when the child gave none."""
+    return usage if usage.prompt_tokens or usage.completion_tokens else None
 
 
 def _events(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:

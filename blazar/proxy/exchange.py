@@ -16,8 +16,12 @@ class Sink(Protocol):
     """Where the answer goes. `start` is the only writer of heads; nothing may change a header after it."""
 
     started: bool
+    status: int
+    """Of the head that was sent; 0 before."""
     gone: bool
     """The client has closed, or half-closed, its side."""
+    slow: bool
+    """The client did not read for too long, and was cut off."""
 
     def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
         """Send the head. With `raw_chunked` the writes that follow already carry chunk framing."""
@@ -57,6 +61,8 @@ class Usage:
     cached_tokens: int = 0
     prompt_ns: int = 0
     completion_ns: int = 0
+    estimated: bool = False
+    """The engine told no count; this one is a guess."""
 
 
 @dataclass
@@ -87,6 +93,10 @@ class Answer:
 class Translator(Protocol):
     """Turns the child's stream into the client's stream, one parsed child event at a time. One per attempt."""
 
+    @property
+    def usage(self) -> Usage:
+        """What the child has told so far."""
+
     def feed(self, event: dict[str, Any]) -> bytes:
         """The client's bytes for one chat-completion chunk (may be empty)."""
 
@@ -102,7 +112,8 @@ class Exchange:
     """One client request.
 
     `payload` is the parsed body; `body` are the bytes that came, which the OpenAI lane sends on unchanged.
-    `upstream_path` and `upstream_body` are what the child gets. `started` is CLOCK_MONOTONIC, in seconds.
+    `upstream_path` and `upstream_body` are what the child gets. Times are CLOCK_MONOTONIC, in seconds, 0 for what has
+    not happened; those of an attempt are of the last one.
     """
 
     id: str
@@ -126,8 +137,21 @@ class Exchange:
     """Headers for the client, complete before dispatch."""
     sink: Any = None
     started: float = 0.0
+    """When the whole request had come."""
+    sent: float = 0.0
+    """When this attempt's request had been written to the child."""
+    first_byte: float = 0.0
+    """When the head of the answer was ready for the client."""
+    overhead: float = 0.0
+    """Seconds that the gateway itself took until `first_byte`."""
     load_ns: int = 0
     """Nanoseconds spent waiting for the model to load."""
+    context_length: int = 0
+    """Tokens that the model can read; 0 when unknown."""
+    expected_tokens: int = 0
+    """What an attempt may use, by an estimate; reserved for the API key while it runs."""
+    usage: Usage | None = None
+    """What this attempt used; None when the child did no work for it."""
     endpoint: Endpoint | None = None
     ended_by: Exception | None = None
     """Why the gateway itself ended this exchange, when it did."""
@@ -143,8 +167,10 @@ class Exchange:
 
 @dataclass
 class Reply:
-    """How an exchange ended: status, whether it ran to its end, and what it used."""
+    """How an exchange ended: status, whether it ran to its end, what it used, and the error that was told inside a
+    stream which had begun."""
 
     status: int
     complete: bool = True
     usage: Usage | None = None
+    error: Exception | None = None

@@ -1,4 +1,4 @@
-"""`Ledger`: the counts of the gateway in one memory: leases of children, and the exchanges under way.
+"""`Ledger`: the counts of the gateway in one memory: leases of children, the exchanges under way, API keys' accounts.
 
 A lease is a held slot. A child that drains takes no new lease, and its drain is acknowledged when the last one is
 back. Time is CLOCK_MONOTONIC, which the supervisor on the same machine shares.
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from blazar.proxy.accounts import Accounts
 from blazar.proxy.exchange import Exchange
 
 KEPT = 600.0
@@ -32,6 +33,7 @@ class Ledger:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self.accounts = Accounts(clock)
         self._counts: dict[str, _Count] = {}
         self._drains: dict[str, _Drain] = {}
         self._exchanges: dict[int, Exchange] = {}

@@ -10,7 +10,10 @@ from blazar.proxy.stages.knobs import HEADER_PREFIX
 
 def generate(gateway: Gateway, request: Request, route: Route) -> None:
     dialect = gateway.dialects[route.dialect]
-    exchange = dialect.parse(route.operation, request.body(), request.headers, request.id)
+    body = request.body()
+    arrived = gateway.ledger.now()
+    exchange = dialect.parse(route.operation, body, request.headers, request.id)
+    exchange.started = arrived
     exchange.api_key = request.api_key
     exchange.sink = request.sink
     exchange.headers = request.own_headers()

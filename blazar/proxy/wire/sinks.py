@@ -31,7 +31,9 @@ class SocketSink:
         """`old`: an HTTP/1.0 client; `closing`: no request may follow; `unread`: the request has a body, which
         nobody has read yet; `headless`: a HEAD request, so the answer has no body."""
         self.started = False
+        self.status = 0
         self.gone = False
+        self.slow = False
         self.closing = closing or old
         self.unread = unread
         self._sock = sock
@@ -43,7 +45,7 @@ class SocketSink:
         self._last = b""
 
     def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
-        self.started = True
+        self.started, self.status = True, status
         self.closing = self.closing or self.unread or self._draining()
         lines = [f"HTTP/1.1 {status} {PHRASES.get(status, '')}", *(f"{name}: {value}" for name, value in headers)]
         self._bodiless = self._bodiless or status in (204, 304)
@@ -91,6 +93,7 @@ class SocketSink:
                 self._sock.sendall(data)
         except OSError as error:
             self.gone = self.closing = True
+            self.slow = isinstance(error, TimeoutError)
             self._shut(socket.SHUT_RDWR)
             raise ClientGone from error
 
@@ -138,6 +141,7 @@ class BufferSink:
     def __init__(self) -> None:
         self.started = False
         self.gone = False
+        self.slow = False
         self.finished = False
         self.aborted = False
         self.status = 0
