@@ -20,8 +20,9 @@ UNLIMITED_COMPLETION = 256
 """Tokens reserved for an answer to which the request sets no limit."""
 
 # In a JSON string the quotes of these keys would be escaped, so what a model writes is never taken for them.
-_COUNTS = {name: re.compile(rb'"%b"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})' % name.encode())
-           for name in ("usage", "timings")}
+_NUMBER = (int, float)  # a tuple: `int | float` would be built anew at each call
+_OBJECT = re.compile(rb"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})")
+_COUNTS = (("usage", b'"usage"'), ("timings", b'"timings"'))
 
 
 class Meter:
@@ -47,19 +48,18 @@ class Meter:
     def counts(self) -> Usage | None:
         """What the child says of its answer; None when it says nothing."""
         end = bytes(self._kept[-KEPT:])
-        chunk = {}
-        for name, pattern in _COUNTS.items():
-            found = pattern.match(end, max(0, end.rfind(b'"%b"' % name.encode())))
+        for name, key in _COUNTS:
+            place = end.rfind(key)
+            found = _OBJECT.match(end, place + len(key)) if place >= 0 else None
             if found is not None:
                 try:
-                    chunk[name] = loads(found[1])
+                    told = loads(found[1])
                 except BadJson:
                     continue
-        if not chunk:
-            return None
-        usage = Usage()
-        take_counts(usage, chunk)
-        return usage
+                usage = Usage()
+                take_counts(usage, {name: told})
+                return usage
+        return None
 
 
 def estimated(exchange: Exchange, completion_tokens: int) -> Usage:
@@ -111,4 +111,4 @@ def take_counts(total: Usage, chunk: dict[str, Any]) -> None:
 
 
 def _number(value: Any, scale: int = 1) -> int:
-    return max(0, round(value * scale)) if isinstance(value, int | float) else 0
+    return max(0, round(value * scale)) if isinstance(value, _NUMBER) else 0
