@@ -1,11 +1,11 @@
-# The commands to know: run, smoke, test, lint, docs-check, clean. `make` alone lists them.
+# The commands to know: run, smoke, test, lint, docs-check, man, clean. `make` alone lists them.
 # Two environments, each renewed only when setup.cfg changed: .venv for running, with the `test` extra on top for tests.
 
 PYTHON ?= python3
 BIN := .venv/bin
 DEBIAN_PYTHON ?= /usr/bin/python3
 
-.PHONY: help run smoke test test-venv test-debian lint docs-check clean
+.PHONY: help run smoke test test-venv test-debian lint docs-check man clean
 
 help:
 	@echo 'make run         install into .venv, start Blazar with a small model, show one answer, keep serving'
@@ -13,6 +13,7 @@ help:
 	@echo 'make test        the whole suite, with packages from PyPI and with those of Debian 12'
 	@echo 'make lint        ruff and mypy'
 	@echo 'make docs-check  are the generated pages as the code has them?'
+	@echo 'make man         the manual page, build/blazar.1'
 	@echo 'make clean       remove .venv and what tools leave behind'
 
 run: .venv/.installed
@@ -33,6 +34,12 @@ test-debian:
 lint: .venv/.tested
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+man: .venv/.tested
+	@mkdir -p build
+	@$(BIN)/argparse-manpage --module blazar.cli.main --function get_parser --project-name Blazar --manual-title Blazar \
+		--description 'a private AI server on one Linux box' --output build/blazar.1
+	@echo 'wrote build/blazar.1; `man -l build/blazar.1` shows it'
 
 docs-check: .venv/.installed
 	$(BIN)/python tools/reference.py --check

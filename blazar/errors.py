@@ -55,6 +55,13 @@ class BindConflict(BlazarError):
     exit_code = 3
 
 
+class BindRefused(BlazarError):
+    """cannot listen on {host}:{port}: {reason}; {remedy}"""
+
+    slug = "bind-refused"
+    exit_code = 3
+
+
 class AlreadyRunning(BlazarError):
     """already running, pid {pid}, with data dir {data_dir}; `blazar ps` talks to it, `kill {pid}` stops it"""
 
@@ -243,6 +250,12 @@ class EngineMissing(LoadFailed):
     slug = "engine-missing"
 
 
+class EngineStartFailed(BlazarError):
+    """the engine could not start: {reason}"""
+
+    slug = "engine-start-failed"
+
+
 class ChildFailed(BlazarError):
     """the engine serving {model} failed: {reason}"""
 
@@ -277,10 +290,16 @@ class ShuttingDown(BlazarError):
 
 
 class SupervisorGone(BlazarError):
-    """the supervisor does not answer, so {what} cannot be done now; it is restarted on its own, try again"""
+    """the supervisor does not answer, so {what} cannot be done now; see that `blazar serve` runs, then try again"""
 
     slug = "supervisor-gone"
     status = 503
+
+
+class LinkClosed(SupervisorGone):
+    """the control connection closed before {what} was answered; see that `blazar serve` runs, then try again"""
+
+    slug = "link-closed"
 
 
 def all_errors() -> dict[str, type[BlazarError]]:

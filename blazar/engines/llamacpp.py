@@ -1,18 +1,15 @@
 """The llama.cpp lane: a real llama-server, or the embedded engine, which takes the same flags."""
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
-import blazar
 from blazar.engines import flags
 from blazar.engines.lane import Command, Lane, Launch
+from blazar.paths import package_home
 
 EMBEDDED_SOURCE = "embedded"
-PACKAGE_HOME = str(Path(blazar.__file__).parent.parent)
-"""Where `python -P` finds this package."""
-
 COMPUTED = frozenset({"default_ctx", "slots"})
+"""Settings whose flags `command` writes itself: --ctx-size is for all slots together, so each depends on the other."""
 AUTO_SLOTS = 1
 """Slots when the setting says 0; how many would fit is for a planner to say."""
 
@@ -21,7 +18,6 @@ class LlamaCpp(Lane):
     """Serves GGUF files over llama-server's HTTP."""
 
     kind = "llamacpp"
-    surface = frozenset({"chat", "completions"})
 
     def __init__(self, table: Iterable[Any] = ()) -> None:
         self._table = tuple(table)
@@ -39,7 +35,7 @@ class LlamaCpp(Lane):
         words += flags.argv(self.kind, self._table, launch.settings, skip=COMPUTED)
         env = {str(name): str(value) for name, value in (launch.settings.get("engine_env") or {}).items()}
         if launch.program.source == EMBEDDED_SOURCE:
-            env["PYTHONPATH"] = PACKAGE_HOME
+            env["PYTHONPATH"] = str(package_home())
         return Command(tuple(words), env, ctx=ctx, slots=slots)
 
     def address_flags(self, host: str, port: int) -> tuple[str, ...]:

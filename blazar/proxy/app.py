@@ -90,7 +90,7 @@ class Application:
         request: Request = req.env[REQUEST]
         headers: tuple[tuple[str, str], ...] = ()
         if isinstance(error, falcon.HTTPMethodNotAllowed):
-            allowed = ", ".join(sorted(methods(req.uri_template)))
+            allowed = ", ".join(sorted(methods(req.uri_template or "")))
             headers = (("Allow", allowed),)
             error = MethodRefused(path=request.path, method=request.method, allowed=allowed)
         elif isinstance(error, falcon.HTTPNotFound):

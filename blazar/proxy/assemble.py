@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-from blazar.errors import BlazarError, ChildFailed, ChildRefused
 from blazar.proxy.exchange import Answer, ToolCall
 from blazar.proxy.json import BadJson, loads
 from blazar.proxy.meter import take_counts
@@ -32,9 +31,7 @@ class Assembler:
         self._thinking: list[str] = []
 
     def feed(self, chunk: dict[str, Any]) -> Piece:
-        """Add one chunk; the result is what it added. Raises ChildFailed or ChildRefused for a reported error."""
-        if chunk.get("error"):
-            raise _reported(chunk["error"])
+        """Add one chunk; the result is what it added."""
         take_counts(self.answer.usage, chunk)
         choice = _first_choice(chunk)
         if choice is None:
@@ -117,10 +114,3 @@ def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _reported(error: Any) -> BlazarError:
-    """The error that a child reports inside its stream; one that blames the request keeps its status."""
-    told = error if isinstance(error, dict) else {"message": error}
-    code = told.get("code")
-    if isinstance(code, int) and 400 <= code < 500:
-        return ChildRefused(str(told.get("message")), status=code)
-    return ChildFailed(f"the engine failed in the middle of its answer: {told.get('message')}")

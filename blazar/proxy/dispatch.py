@@ -10,7 +10,7 @@ from typing import Any
 
 from blazar.errors import BlazarError, ChildFailed, ChildRefused
 from blazar.proxy.assemble import Assembler
-from blazar.proxy.exchange import Answer, ClientGone, Exchange, Reply, Usage
+from blazar.proxy.exchange import ClientGone, Exchange, Reply, Usage
 from blazar.proxy.json import BadJson, loads
 from blazar.proxy.meter import Meter, estimated
 from blazar.proxy.receipts import overhead
@@ -36,6 +36,7 @@ class Dispatch:
         self._metrics = metrics
 
     def __call__(self, exchange: Exchange) -> Reply:
+        assert exchange.endpoint is not None, "stage admission has run"
         streams = exchange.stream or not exchange.dialect.relays
         meter = Meter(self._metrics.inter_token.series(exchange.model) if streams else None)
         with Call(self._pool, exchange.endpoint, self._header_timeout, meter) as call:
@@ -78,7 +79,7 @@ def _say_why(exchange: Exchange, error: Exception) -> None:
 
 def _used(exchange: Exchange, call: Call) -> Usage | None:
     """What a child told of its answer, else an estimate; None when it did nothing for this attempt."""
-    if call.head is None:
+    if not call.answered:
         left = exchange.sink.gone or exchange.ended_by is not None
         return estimated(exchange, 0) if exchange.sent and left else None  # it was reading the prompt
     if call.head.status != 200:
@@ -176,14 +177,11 @@ def _assemble(exchange: Exchange, call: Call) -> Reply:
     assembler = Assembler()
     for event in _events(exchange, call):
         assembler.feed(event)
-    answer: Answer = assembler.finish()
+    answer = assembler.finish()
     exchange.usage = _told_usage(answer.usage)
     body = exchange.dialect.render(exchange, answer)
-    exchange.sink.start(200, [*exchange.headers, overhead(exchange, call.meter.heard),
-                              ("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
-    exchange.sink.write(body)
-    exchange.sink.finish()
-    return Reply(200)
+    exchange.headers.append(overhead(exchange, call.meter.heard))
+    return exchange.answer(body)
 
 
 def _told_usage(usage: Usage) -> Usage | None:

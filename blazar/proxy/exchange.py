@@ -6,6 +6,7 @@ translate.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -22,6 +23,8 @@ class Sink(Protocol):
     """The client has closed, or half-closed, its side."""
     slow: bool
     """The client did not read for too long, and was cut off."""
+    closing: bool
+    """No other request follows on this connection."""
 
     def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
         """Send the head. With `raw_chunked` the writes that follow already carry chunk framing."""
@@ -34,6 +37,17 @@ class Sink(Protocol):
 
     def abort(self) -> None:
         """End the connection so that the client can tell the body is not whole."""
+
+    def watching(self, on_gone: Callable[[], None]) -> AbstractContextManager[None]:
+        """A block in which `on_gone` is called, from the event loop, as soon as the client is gone."""
+
+
+def send_whole(sink: Sink, status: int, headers: list[tuple[str, str]], body: bytes,
+               content_type: str = "application/json") -> None:
+    """A whole answer into `sink`: head, body, end."""
+    sink.start(status, [*headers, ("Content-Type", content_type), ("Content-Length", str(len(body)))])
+    sink.write(body)
+    sink.finish()
 
 
 class ClientGone(Exception):
@@ -135,7 +149,8 @@ class Exchange:
     knobs: dict[str, Any] = field(default_factory=dict)
     headers: list[tuple[str, str]] = field(default_factory=list)
     """Headers for the client, complete before dispatch."""
-    sink: Any = None
+    sink: Sink = field(init=False, repr=False)
+    """Set by the resource, before the first stage."""
     started: float = 0.0
     """When the whole request had come."""
     sent: float = 0.0
@@ -157,6 +172,11 @@ class Exchange:
     """Why the gateway itself ended this exchange, when it did."""
     interrupt: Callable[[], None] | None = None
     """Wakes whoever waits for the child's bytes; set while there is a connection to the child."""
+
+    def answer(self, body: bytes, usage: Usage | None = None) -> "Reply":
+        """Send `body`, a whole JSON answer, with status 200."""
+        send_whole(self.sink, 200, self.headers, body)
+        return Reply(200, usage=usage)
 
     def end(self, error: Exception) -> None:
         """End the exchange from outside: the child's connection closes and `error` is told to the client."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from blazar.config.config import Config
-from blazar.errors import ShuttingDown
+from blazar.errors import BlazarError, ShuttingDown
 from blazar.paths import Paths
 from blazar.proxy import greens
 from blazar.proxy.auth import KeyRing
@@ -72,8 +72,13 @@ class Gateway:
         """
         directory, ledger = Directory(), Ledger()
         supervisor = Supervisor(control, directory, ledger)
-        plain = supervisor.start(patient=fallback is not None)
-        config = Config.from_dict(plain) if plain is not None else fallback()
+        try:
+            config = Config.from_dict(supervisor.start())
+        except (BlazarError, OSError):
+            if fallback is None:
+                raise
+            supervisor.keep_trying()
+            config = fallback()
         return cls(config, Paths.around(control), directory, ledger, supervisor)
 
     def pipeline(self, names: frozenset[str], last: Forward) -> Forward:

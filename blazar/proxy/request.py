@@ -9,7 +9,7 @@ from gunicorn.http.errors import NoMoreData, ParseException
 
 from blazar.errors import BodyTooLarge, RequestRefused
 from blazar.proxy import greens
-from blazar.proxy.exchange import ClientGone
+from blazar.proxy.exchange import ClientGone, send_whole
 from blazar.proxy.wire.sinks import SocketSink
 from blazar.units import format_bytes
 
@@ -74,10 +74,7 @@ class Request:
     def answer(self, status: int, body: bytes, content_type: str = "application/json",
                headers: tuple[tuple[str, str], ...] = ()) -> None:
         """Send a whole answer."""
-        self.sink.start(status, [*self.own_headers(), *headers, ("Content-Type", content_type),
-                                 ("Content-Length", str(len(body)))])
-        self.sink.write(body)
-        self.sink.finish()
+        send_whole(self.sink, status, [*self.own_headers(), *headers], body, content_type)
 
     def own_headers(self) -> list[tuple[str, str]]:
         """The headers that every answer carries."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from blazar.errors import BodyTooLarge, ChildFailed, ChildRefused, ModelNotFound, RequestRefused, Unauthenticated
+from blazar.errors import BodyTooLarge, ChildFailed, ModelNotFound, RequestRefused, Unauthenticated
 from blazar.proxy.json import dumps
 from tests.support.wire import anthropic_blocks, anthropic_events, buffered, dialects, events_of, ndjson, sse, streamed
 
@@ -114,15 +114,12 @@ def test_whatever_a_field_holds_it_is_read_or_refused(case):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_whatever_a_child_sends_is_read_or_its_error(case):
+def test_whatever_a_child_sends_is_read(case):
     chance, exchange = random.Random(case), opened(case)
     events = events_of(child_bytes(case))
     for _ in range(100):
         odd = [with_something_odd(event, chance) for event in events]
-        try:
-            streamed(exchange, sse([event for event in odd if isinstance(event, dict)]))
-        except (ChildFailed, ChildRefused):
-            pass
+        streamed(exchange, sse([event for event in odd if isinstance(event, dict)]))
 
 
 BAD_BODIES = [b"", b"[]", b'"x"', b"null", b"{", "{}".encode("utf-16"), b'{"model":"m\xff"}', b'{"temperature":NaN}',

@@ -108,6 +108,13 @@ def test_bad_bodies_are_refused_quickly_in_the_dialects_shape(gateway, dialect, 
     assert "Traceback" not in gateway.supervisor.log()
 
 
+@pytest.mark.parametrize("dialect", ["ollama", "anthropic"])
+def test_messages_that_are_no_list(gateway, dialect):
+    """What OpenAI's lane relays is the engine's to judge; tests/probe/test_embedded_engine.py asks it."""
+    answer = gateway.ask(dialect, messages={})
+    assert answer.status == 400 and "`messages` must be a list" in is_error_of(dialect, answer)
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("change", [lambda good: b"\xef\xbb\xbf" + good,
                                     lambda good: good.replace(b"{", b'{"model":"other",', 1)])

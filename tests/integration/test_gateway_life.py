@@ -80,6 +80,7 @@ def test_a_loaded_model_needs_no_word_of_the_supervisor(gateway):
 @pytest.mark.parametrize("dialect", ASK)
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_failed_load_is_told_in_the_dialect(cold, dialect, stream):
+    """Of FC-02: nothing was committed before, so it is a status and no event."""
     cold.supervisor.loadable.clear()
     answer = cold.ask(dialect, stream=stream)
     assert answer.status == 503 and "did not load: the stub was told so" in is_error_of(dialect, answer)

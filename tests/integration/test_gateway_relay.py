@@ -1,5 +1,6 @@
 """The OpenAI lane: the caller's bytes reach the child, and the child's bytes reach the caller, unchanged."""
 
+import contextlib
 import hashlib
 import json
 import socket
@@ -256,6 +257,26 @@ def test_client_that_leaves_closes_the_childs_connection_at_once(gateway, begun)
     assert eventually(lambda: closed, 3) == [True]
     eventually(lambda: all(not child["in_flight"] for message in gateway.supervisor.notes("report")[-1:]
                            for child in message["children"].values()))
+
+
+def test_a_client_that_does_not_read_is_given_up(tmp_path):
+    """It holds a slot of the engine meanwhile."""
+    closed = []
+
+    def play(talk):
+        talk.send(STREAM_HEAD)
+        with contextlib.suppress(OSError):
+            while True:
+                talk.send(chunked(b":" + b"x" * 1_000_000 + b"\n\n", last=False))
+        closed.append(time.monotonic())
+    with GatewayUnderTest(tmp_path, {"client_write_timeout_secs": 1}) as gateway:
+        gateway.child.play = play
+        with gateway.connect() as sock:
+            sock.sendall(post(CHAT, stream_body()))
+            began = time.monotonic()
+            eventually(lambda: closed, 5)
+        assert 1 <= closed[0] - began < 4
+        assert "Traceback" not in gateway.supervisor.log()
 
 
 def test_a_half_closed_client_counts_as_gone(gateway):

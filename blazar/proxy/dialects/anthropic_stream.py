@@ -5,7 +5,7 @@ from typing import Any
 
 from blazar.proxy.assemble import Assembler
 from blazar.proxy.dialects.anthropic_render import error_envelope, message_head, stopped, tool_use, usage_of
-from blazar.proxy.exchange import Exchange, Usage
+from blazar.proxy.exchange import Exchange
 from blazar.proxy.json import dumps
 
 EMPTY_BLOCKS = {"thinking": {"type": "thinking", "thinking": "", "signature": ""},
@@ -31,10 +31,6 @@ class AnthropicTranslator:
         """Characters sent of the first call's arguments."""
         self._late: list[tuple[str, str]] = []
         """Text and thinking that came after a tool call: (kind, words)."""
-
-    @property
-    def usage(self) -> Usage:
-        return self._assembler.answer.usage
 
     def feed(self, event: dict[str, Any]) -> bytes:
         piece = self._assembler.feed(event)
@@ -71,7 +67,7 @@ class AnthropicTranslator:
         self._started = True
         head = message_head(self._exchange, self._new_id("msg"))
         return [_event("message_start", message={**head, "content": [], "stop_reason": None, "stop_sequence": None,
-                                                 "usage": usage_of(self.usage)})]
+                                                 "usage": usage_of(self._assembler.answer.usage)})]
 
     def _say(self, kind: str, words: str) -> list[bytes]:
         if not words:

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
 
 from blazar.proxy.exchange import Answer, Exchange, Translator
 
@@ -39,6 +38,3 @@ class Dialect(ABC):
     def render(self, exchange: Exchange, answer: Answer) -> bytes:
         """The buffered JSON answer for a whole answer of the child."""
         raise NotImplementedError(f"{self.name} relays bytes")
-
-    def describe(self) -> dict[str, Any]:
-        return {"name": self.name, "relays": self.relays}

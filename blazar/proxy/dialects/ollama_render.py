@@ -6,7 +6,7 @@ from typing import Any
 from blazar.proxy.assemble import Assembler, arguments_of
 from blazar.proxy.dialects.fields import public
 from blazar.proxy.dialects.times import rfc3339
-from blazar.proxy.exchange import Answer, Exchange, Usage
+from blazar.proxy.exchange import Answer, Exchange
 from blazar.proxy.json import dumps
 
 
@@ -17,10 +17,6 @@ class OllamaTranslator:
         self._exchange = exchange
         self._writer = writer
         self._assembler = assembler
-
-    @property
-    def usage(self) -> Usage:
-        return self._assembler.answer.usage
 
     def feed(self, event: dict[str, Any]) -> bytes:
         piece = self._assembler.feed(event)

@@ -32,9 +32,4 @@ def _unload(gateway: Gateway, exchange: Exchange) -> Reply:
 
 
 def _say_done(exchange: Exchange) -> Reply:
-    body = exchange.dialect.render(exchange, Answer())
-    exchange.sink.start(200, [*exchange.headers, ("Content-Type", "application/json"),
-                              ("Content-Length", str(len(body)))])
-    exchange.sink.write(body)
-    exchange.sink.finish()
-    return Reply(200)
+    return exchange.answer(exchange.dialect.render(exchange, Answer()))

@@ -15,7 +15,7 @@ class Retry:
         try:
             return forward(exchange)
         except Retryable as failed:
-            if failed.unreachable:
+            if failed.unreachable and exchange.endpoint is not None:
                 self._directory.suspect(exchange.endpoint)
         self._metrics.retries.add()
         try:

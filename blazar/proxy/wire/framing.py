@@ -18,7 +18,9 @@ class BadFraming(Exception):
 class Framing(Protocol):
     ended: bool
     clean: bool
-    at_boundary: bool
+
+    @property
+    def at_boundary(self) -> bool: ...
 
     def feed(self, data: bytes) -> bytes: ...
 

@@ -1,4 +1,4 @@
-"""Where answers go: `SocketSink` writes to the client's socket, `BufferSink` keeps everything for whoever asks.
+"""Where answers go: `SocketSink` writes to the client's socket.
 
 gunicorn leaves an answered connection alone (ALREADY_HANDLED), its own keep-alive decision included, so the sink
 writes `Connection:` itself and shuts the socket when it must not be used again: the client speaks HTTP/1.0 or said
@@ -133,36 +133,3 @@ class SocketSink:
             watcher.stop()
             watcher.close()
             probe.detach()
-
-
-class BufferSink:
-    """Keeps the answer in memory: for tests, and for stages that must see it before the client does."""
-
-    def __init__(self) -> None:
-        self.started = False
-        self.gone = False
-        self.slow = False
-        self.finished = False
-        self.aborted = False
-        self.status = 0
-        self.headers: list[tuple[str, str]] = []
-        self.raw_chunked = False
-        self.body = bytearray()
-
-    def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
-        self.started, self.status, self.headers, self.raw_chunked = True, status, list(headers), raw_chunked
-
-    def write(self, data: bytes) -> None:
-        if self.gone:
-            raise ClientGone
-        self.body += data
-
-    def finish(self) -> None:
-        self.finished = True
-
-    def abort(self) -> None:
-        self.aborted = True
-
-    @contextlib.contextmanager
-    def watching(self, on_gone: Callable[[], None]):
-        yield

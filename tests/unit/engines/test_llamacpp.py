@@ -6,7 +6,8 @@ from blazar.config.config import Config
 from blazar.config.effective import effective
 from blazar.config.registry import SETTINGS
 from blazar.engines.lane import Launch, Program
-from blazar.engines.llamacpp import PACKAGE_HOME, LlamaCpp, context_per_slot
+from blazar.engines.llamacpp import LlamaCpp, context_per_slot
+from blazar.paths import package_home
 
 PROGRAM = Program("llamacpp", ("/usr/bin/llama-server",), "PATH")
 
@@ -52,8 +53,8 @@ def test_no_secret_no_flag():
 def test_embedded_engine_finds_this_package_and_engine_env_is_passed_on():
     embedded = Program("llamacpp", ("python", "-P", "-m", "blazar.engines.embedded"), "embedded")
     made = command({"engine_env": {"GGML_X": "1"}}, program=embedded)
-    assert made.env == {"GGML_X": "1", "PYTHONPATH": PACKAGE_HOME}
-    assert (Path(PACKAGE_HOME) / "blazar" / "engines" / "embedded.py").exists()
+    assert made.env == {"GGML_X": "1", "PYTHONPATH": str(package_home())}
+    assert (package_home() / "blazar" / "engines" / "embedded.py").exists()
 
 
 @pytest.mark.parametrize("wanted, trained, expected", [(100, 50, 50), (50, 100, 50), (0, 70, 70), (70, 0, 70),

@@ -4,7 +4,6 @@ import random
 
 import pytest
 
-from blazar.errors import ChildFailed, ChildRefused
 from blazar.proxy.assemble import Assembler, Piece, arguments_of
 from blazar.proxy.exchange import ToolCall, Usage
 from tests.support.wire import call, chunk, counts
@@ -99,14 +98,6 @@ def test_the_stop_text_is_taken_only_when_it_is_text(field):
     chunk(tool_calls=[{"function": None}]), {"usage": {"prompt_tokens": None}}])
 def test_odd_chunks_do_no_harm(odd):
     assert assemble(chunk("a"), odd, chunk("b")).text == "ab"
-
-
-def test_an_error_in_the_stream_is_raised():
-    with pytest.raises(ChildFailed, match="boom"):
-        assemble(chunk("a"), {"error": {"code": 500, "message": "boom"}})
-    with pytest.raises(ChildRefused, match="too long") as caught:
-        assemble({"error": {"code": 400, "message": "too long"}})
-    assert caught.value.status == 400
 
 
 @pytest.mark.parametrize(("text", "value"), [("", {}), (" ", {}), ("{}", {}), ('{"a":1}', {"a": 1}), ("{city:", None),
