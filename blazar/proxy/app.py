@@ -15,14 +15,13 @@ import falcon
 from gunicorn.workers.base_async import ALREADY_HANDLED
 
 from blazar.config.config import Config
-from blazar.errors import BlazarError, MethodRefused, RequestRefused, RouteNotFound
+from blazar.errors import BlazarError, HostRefused, MethodRefused, RequestRefused, RouteNotFound
 from blazar.proxy.exchange import ClientGone
 from blazar.proxy.gateway import Gateway
-from blazar.proxy.request import Request
-from blazar.proxy.routes import ROUTES, Route, dialect_of, methods
-
-REQUEST = "blazar.request"
-"""Where the environ keeps our Request."""
+from blazar.proxy.request import REQUEST, Request
+from blazar.proxy.routes import ROUTES, Route, allowed, dialect_of, methods
+from blazar.proxy.wire.request_head import glance
+from blazar.proxy.wire.sinks import SocketSink
 
 log = logging.getLogger("blazar.proxy")
 
@@ -44,6 +43,13 @@ class Application:
         request = Request(environ, max_body=gateway.max_body, write_timeout=gateway.write_timeout,
                           draining=lambda: gateway.draining)
         environ[REQUEST] = request
+        try:
+            gateway.hosts.check(request.host)
+        except HostRefused as error:
+            self.refuse(request, error, dialect_of(request.path))
+            self._count(request)
+            return ALREADY_HANDLED
+        request.cors = gateway.cors.headers(request.headers.get("origin"))
         answer = self._falcon(environ, start_response)
         self._count(request)
         return ALREADY_HANDLED if request.sink.started or request.sink.gone else answer
@@ -79,20 +85,33 @@ class Application:
 
     def _count(self, request: Request) -> None:
         route, sink = request.route, request.sink
-        status = f"{sink.status // 100}xx" if sink.started else "gone" if sink.gone else "2xx"  # Falcon's own are 2xx
+        status = f"{sink.status // 100}xx" if sink.started else "gone"
         if route is None:
             self.gateway.metrics.requests.add(dialect_of(request.path), "none", status)
         else:
             self.gateway.metrics.requests.add(route.dialect, route.operation or route.resource, status)
+
+    def refuse_head(self, client: Any, began: bytes, error: BlazarError) -> None:
+        """Answer a request whose head was refused, as far as `began` tells what it was; nothing may follow it."""
+        method, path = glance(began)
+        sink = SocketSink(client, closing=True, unread=True, headless=method == "HEAD",
+                          write_timeout=self.gateway.write_timeout)
+        status, body = self.gateway.dialects[dialect_of(path)].error(error)
+        self.gateway.metrics.requests.add(dialect_of(path), "none", f"{status // 100}xx")
+        try:
+            sink.start(status, [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
+            sink.write(body)
+            sink.finish()
+        except ClientGone:
+            sink.abort()
 
     def _unrouted(self, req: falcon.Request, resp: falcon.Response, error: Exception, params: dict[str, Any]) -> None:
         """Falcon's error handler: unknown paths, wrong methods, and heads that Falcon itself refuses."""
         request: Request = req.env[REQUEST]
         headers: tuple[tuple[str, str], ...] = ()
         if isinstance(error, falcon.HTTPMethodNotAllowed):
-            allowed = ", ".join(sorted(methods(req.uri_template or "")))
-            headers = (("Allow", allowed),)
-            error = MethodRefused(path=request.path, method=request.method, allowed=allowed)
+            headers = (("Allow", allowed(req.uri_template or "")),)
+            error = MethodRefused(path=request.path, method=request.method, allowed=allowed(req.uri_template or ""))
         elif isinstance(error, falcon.HTTPNotFound):
             error = RouteNotFound(method=request.method, path=request.path)
         elif isinstance(error, falcon.HTTPError):

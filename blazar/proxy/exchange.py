@@ -21,8 +21,6 @@ class Sink(Protocol):
     """Of the head that was sent; 0 before."""
     gone: bool
     """The client has closed, or half-closed, its side."""
-    slow: bool
-    """The client did not read for too long, and was cut off."""
     closing: bool
     """No other request follows on this connection."""
 
@@ -52,6 +50,10 @@ def send_whole(sink: Sink, status: int, headers: list[tuple[str, str]], body: by
 
 class ClientGone(Exception):
     """The client closed its connection; nothing can be told to it any more."""
+
+
+class ClientSlow(ClientGone):
+    """The client read nothing for so long that its request was cancelled."""
 
 
 class Retryable(Exception):
@@ -104,12 +106,28 @@ class Answer:
     usage: Usage = field(default_factory=Usage)
 
 
+@dataclass
+class Inputs:
+    """What is to be embedded, in order: texts or lists of token ids. With `truncate` what is too long is cut off."""
+
+    items: list[str] | list[list[int]]
+    truncate: bool = False
+
+
+@dataclass
+class Embedded:
+    """One vector for each input, in the order of the inputs, and the tokens they were made of."""
+
+    vectors: list[list[float]]
+    prompt_tokens: int
+
+
 class Translator(Protocol):
     """Turns the child's stream into the client's stream, one parsed child event at a time. One per attempt."""
 
     @property
-    def usage(self) -> Usage:
-        """What the child has told so far."""
+    def stopped(self) -> bool:
+        """The answer has ended, whatever the child may still send."""
 
     def feed(self, event: dict[str, Any]) -> bytes:
         """The client's bytes for one chat-completion chunk (may be empty)."""
@@ -133,7 +151,7 @@ class Exchange:
     id: str
     dialect: Any
     operation: str
-    """What is asked in that dialect: `chat`, `completions`, `generate`, `messages`."""
+    """What is asked in that dialect: `chat`, `completions`, `generate`, `messages`, `embeddings` and so on."""
     asked: str
     """The model's name as the client wrote it."""
     stream: bool
@@ -141,6 +159,12 @@ class Exchange:
     payload: dict[str, Any]
     upstream_path: str = "/v1/chat/completions"
     upstream_body: bytes = b""
+    needs: str = "completion"
+    """The capability that the model must have."""
+    stops: tuple[str, ...] = ()
+    """Texts at which the answer ends, for the dialects that translate."""
+    inputs: Inputs | None = None
+    """What is to be embedded."""
     keep_alive: float | None = None
     """Seconds to stay loaded after this, negative for ever; None when the client did not say."""
     model: str = ""
@@ -174,9 +198,10 @@ class Exchange:
     """Wakes whoever waits for the child's bytes; set while there is a connection to the child."""
 
     def answer(self, body: bytes, usage: Usage | None = None) -> "Reply":
-        """Send `body`, a whole JSON answer, with status 200."""
+        """Send `body`, a whole JSON answer, with status 200; `usage` is what it took, where dispatch cannot know."""
+        self.usage = usage or self.usage
         send_whole(self.sink, 200, self.headers, body)
-        return Reply(200, usage=usage)
+        return Reply(200, usage=self.usage)
 
     def end(self, error: Exception) -> None:
         """End the exchange from outside: the child's connection closes and `error` is told to the client."""

@@ -9,16 +9,19 @@ from blazar.errors import BlazarError, ShuttingDown
 from blazar.paths import Paths
 from blazar.proxy import greens
 from blazar.proxy.auth import KeyRing
+from blazar.proxy.cors import Cors
 from blazar.proxy.dialects.anthropic import AnthropicDialect
 from blazar.proxy.dialects.dialect import Dialect
 from blazar.proxy.dialects.ollama import OllamaDialect
 from blazar.proxy.dialects.openai import OpenAIDialect
 from blazar.proxy.directory import Directory
 from blazar.proxy.dispatch import Dispatch
+from blazar.proxy.hosts import HostCheck
 from blazar.proxy.ledger import Ledger
 from blazar.proxy.pipeline import Forward, Stage, compose
 from blazar.proxy.stages.admission import Admission
 from blazar.proxy.stages.auth import Auth
+from blazar.proxy.stages.capability import Capability
 from blazar.proxy.stages.charge import Charge
 from blazar.proxy.stages.knobs import knobs
 from blazar.proxy.stages.name import Name
@@ -47,6 +50,8 @@ class Gateway:
         self.supervisor = supervisor
         self.keys = KeyRing(config.keys, directory.resolve)
         ledger.accounts.open(self.keys.limits())
+        self.hosts = HostCheck(config)
+        self.cors = Cors(config)
         self.metrics = Metrics()
         self.audit = AuditLog(paths.audit_log) if config.audit_log else None
         self.max_body = config.max_body_mb << 20
@@ -54,14 +59,15 @@ class Gateway:
         """Set by the worker when it stops: answers say `Connection: close` from then on."""
         self.write_timeout = float(config.client_write_timeout_secs)
         self.pool = Pool()
+        openai = OpenAIDialect(config.json_scan_over_kb << 10, greens.give_way)
         self.dialects: dict[str, Dialect] = {
-            dialect.name: dialect for dialect in (OpenAIDialect(), OllamaDialect(), AnthropicDialect())}
+            dialect.name: dialect for dialect in (openai, OllamaDialect(), AnthropicDialect())}
         self.dispatch = Dispatch(self.pool, config.child_header_timeout_secs or None, self.metrics)
         self._stages: dict[str, Stage] = {
             "trace": Trace(ledger, self.metrics, self.audit), "name": Name(directory), "auth": Auth(self.keys),
-            "quota": Quota(ledger.accounts, self.metrics), "knobs": knobs, "retry": Retry(directory, self.metrics),
-            "charge": Charge(ledger.accounts, self.metrics), "resolve": Resolve(directory),
-            "admission": Admission(ledger, supervisor, directory, self.metrics)}
+            "quota": Quota(ledger.accounts, self.metrics), "capability": Capability(directory), "knobs": knobs,
+            "retry": Retry(directory, self.metrics), "charge": Charge(ledger.accounts, self.metrics),
+            "resolve": Resolve(directory), "admission": Admission(ledger, supervisor, directory, self.metrics)}
 
     @classmethod
     def connect(cls, control: Path, fallback: Callable[[], Config] | None = None) -> "Gateway":

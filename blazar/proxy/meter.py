@@ -68,15 +68,17 @@ def estimated(exchange: Exchange, completion_tokens: int) -> Usage:
 
 
 def prompt_estimate(exchange: Exchange) -> int:
-    """Tokens that the prompt may have: by its bytes, and no more than the model can read."""
-    most = exchange.context_length or len(exchange.body)
-    return min(len(exchange.body) // BYTES_A_TOKEN, most)
+    """Tokens that the prompt may have: by its bytes, and no more than the model can read at once."""
+    tokens = len(exchange.body) // BYTES_A_TOKEN
+    return min(tokens, exchange.context_length) if exchange.context_length and exchange.inputs is None else tokens
 
 
 def expected_tokens(exchange: Exchange) -> int:
     """Tokens that a request may use: its prompt, and what it allows for the answer."""
-    if exchange.knobs.get("load_only"):
+    if exchange.knobs.get("load_only") or exchange.operation == "count_tokens":
         return 0
+    if exchange.inputs is not None:
+        return prompt_estimate(exchange)
     prompt, answers = prompt_estimate(exchange), _positive(exchange.payload.get("n")) or 1
     expected = prompt + answers * (_most_completion(exchange.payload) or UNLIMITED_COMPLETION)
     return min(expected, answers * exchange.context_length) if exchange.context_length else expected

@@ -18,6 +18,7 @@ ORDER = (
     "name",       # the canonical name, so that no spelling slips past the next stage
     "auth",       # is this model allowed to this API key
     "quota",      # the API key's limits: requests a minute and at once, head-room for tokens
+    "capability",  # can this model do what is asked
     "knobs",      # per-request options; those that are not active are refused
     # once for each attempt
     "retry",      # at most one more attempt, only before any byte
@@ -28,7 +29,9 @@ ORDER = (
 
 GENERATION = frozenset(ORDER)
 """The stage set of routes that make a model answer."""
-LOADING = GENERATION - {"retry", "charge"}
+ASKING = GENERATION
+"""The stage set of routes that ask a model something without making it write."""
+LOADING = GENERATION - {"capability", "retry", "charge"}
 """The stage set of a request that only loads a model."""
 UNLOADING = frozenset({"trace", "name", "auth"})
 """The stage set of a request that only names a model."""

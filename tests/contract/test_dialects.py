@@ -18,6 +18,8 @@ WIRE = Path(__file__).parent.parent / "data" / "wire"
 CASES = sorted(path.name.removesuffix(".request.json") for path in WIRE.glob("*.request.json"))
 OPERATIONS = [("openai", "chat"), ("openai", "completions"), ("ollama", "chat"), ("ollama", "generate"),
               ("anthropic", "messages")]
+ASKING = [("openai", "embeddings"), ("ollama", "embed"), ("ollama", "embeddings"), ("anthropic", "count_tokens")]
+"""Operations that make no model write."""
 
 
 def opened(case, **fields):
@@ -141,7 +143,7 @@ def shape_of(dialect, body):
 
 
 @pytest.mark.parametrize("body", BAD_BODIES, ids=lambda body: repr(body[:16]))
-@pytest.mark.parametrize(("name", "operation"), OPERATIONS)
+@pytest.mark.parametrize(("name", "operation"), OPERATIONS + ASKING)
 def test_a_bad_body_is_a_400_that_teaches(name, operation, body):
     """FC-24, FC-09."""
     dialect = dialects()[name]

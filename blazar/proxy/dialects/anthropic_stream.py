@@ -5,7 +5,7 @@ from typing import Any
 
 from blazar.proxy.assemble import Assembler
 from blazar.proxy.dialects.anthropic_render import error_envelope, message_head, stopped, tool_use, usage_of
-from blazar.proxy.exchange import Exchange
+from blazar.proxy.exchange import Exchange, Usage
 from blazar.proxy.json import dumps
 
 EMPTY_BLOCKS = {"thinking": {"type": "thinking", "thinking": "", "signature": ""},
@@ -32,6 +32,14 @@ class AnthropicTranslator:
         self._late: list[tuple[str, str]] = []
         """Text and thinking that came after a tool call: (kind, words)."""
 
+    @property
+    def usage(self) -> Usage:
+        return self._assembler.answer.usage
+
+    @property
+    def stopped(self) -> bool:
+        return self._assembler.stopped
+
     def feed(self, event: dict[str, Any]) -> bytes:
         piece = self._assembler.feed(event)
         events = self._start()
@@ -42,8 +50,9 @@ class AnthropicTranslator:
         return b"".join(events)
 
     def finish(self) -> bytes:
-        answer = self._assembler.finish()
         events = self._start()
+        events += self._say("text", self._assembler.rest())
+        answer = self._assembler.finish()
         if answer.tool_calls:
             events += self._advance_first_call(at_end=True)
         for call in answer.tool_calls[1:]:

@@ -4,20 +4,12 @@ from blazar.proxy.exchange import Answer, Exchange, Reply
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.pipeline import LOADING, UNLOADING
 from blazar.proxy.request import Request
+from blazar.proxy.resources.exchanges import opened
 from blazar.proxy.routes import Route
-from blazar.proxy.stages.knobs import HEADER_PREFIX
 
 
 def generate(gateway: Gateway, request: Request, route: Route) -> None:
-    dialect = gateway.dialects[route.dialect]
-    body = request.body()
-    arrived = gateway.ledger.now()
-    exchange = dialect.parse(route.operation, body, request.headers, request.id)
-    exchange.started = arrived
-    exchange.api_key = request.api_key
-    exchange.sink = request.sink
-    exchange.headers = request.own_headers()
-    exchange.knobs.update((name, value) for name, value in request.headers.items() if name.startswith(HEADER_PREFIX))
+    exchange = opened(gateway, request, route)
     if not exchange.knobs.get("load_only"):
         gateway.pipeline(route.stages, gateway.dispatch)(exchange)
     elif exchange.keep_alive == 0:

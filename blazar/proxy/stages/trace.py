@@ -7,7 +7,7 @@ from typing import Any
 from blazar.errors import BlazarError
 from blazar.proxy.dialects.fields import public
 from blazar.proxy.dialects.times import rfc3339
-from blazar.proxy.exchange import ClientGone, Exchange, Reply
+from blazar.proxy.exchange import ClientGone, ClientSlow, Exchange, Reply
 from blazar.proxy.json import dumps
 from blazar.proxy.ledger import Ledger
 from blazar.proxy.pipeline import Forward
@@ -54,10 +54,10 @@ class Trace:
         if exchange.first_byte:
             metrics.first_byte.observe(exchange.first_byte - exchange.started, exchange.model)
             metrics.overhead.observe(exchange.overhead)
-        if _left(exchange, error):
-            metrics.disconnects.add()
-        if exchange.sink.slow:
+        if isinstance(error, ClientSlow):
             metrics.slow_clients.add()
+        elif _left(exchange, error):
+            metrics.disconnects.add()
 
     def _write(self, exchange: Exchange, arrived_at: float, status: int, error: BaseException | None) -> None:
         if self._audit is None:
@@ -71,7 +71,6 @@ def audit_line(exchange: Exchange, arrived_at: float, ended: float, status: int,
                error: BaseException | None) -> dict[str, Any]:
     """One line of the audit log: identity and outcome, never what was said. Durations are in milliseconds."""
     usage = exchange.usage
-    told = isinstance(error, Exception) and not isinstance(error, ClientGone)
     return {
         "time": rfc3339(arrived_at),
         "id": exchange.id,
@@ -82,7 +81,7 @@ def audit_line(exchange: Exchange, arrived_at: float, ended: float, status: int,
         "model": exchange.model or None,
         "stream": exchange.stream,
         "status": status,
-        "error": public(error).slug if told else None,
+        "error": public(error).slug if isinstance(error, Exception) and not isinstance(error, ClientGone) else None,
         "client_gone": _left(exchange, error),
         "prompt_tokens": usage.prompt_tokens if usage is not None else 0,
         "completion_tokens": usage.completion_tokens if usage is not None else 0,

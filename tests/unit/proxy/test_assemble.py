@@ -111,3 +111,28 @@ def test_a_piece_is_what_its_chunk_added():
     assert assembler.feed(chunk("a", reasoning_content="t")) == Piece("a", "t", False)
     assert assembler.feed(chunk(tool_calls=[call(0, "{", "i", "f")])) == Piece("", "", True)
     assert assembler.feed(chunk(reason="stop")) == Piece()
+
+
+def test_a_stop_ends_the_text_across_chunks():
+    assembler = Assembler(["STOP"])
+    assert [assembler.feed(chunk(words)).text for words in ("A", " STO", "P B")] == ["A", " ", ""]
+    assert assembler.stopped
+    answer = assembler.finish()
+    assert (answer.text, answer.stop_text, answer.finish_reason) == ("A ", "STOP", "stop")
+    assert answer.usage.completion_tokens == 3
+
+
+def test_what_was_held_back_belongs_to_the_text():
+    assembler = Assembler(["STOP"])
+    assembler.feed(chunk("A STO"))
+    assert not assembler.stopped and assembler.rest() == "STO"
+    assembler.feed(counts(completion=9))
+    answer = assembler.finish()
+    assert (answer.text, answer.stop_text, answer.usage.completion_tokens) == ("A STO", None, 9)
+
+
+def test_text_held_back_comes_before_a_call():
+    assembler = Assembler(["STOP"])
+    assembler.feed(chunk("ST"))
+    piece = assembler.feed(chunk(tool_calls=[call(0, "{}", "a", "f")]))
+    assert (piece.text, piece.calls) == ("ST", True)
