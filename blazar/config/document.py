@@ -1,5 +1,6 @@
 """The configuration file as text: decoded, parsed, and searched for the line of a key."""
 
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,11 +72,26 @@ def _parse(file: Path, text: str) -> dict[str, Any]:
     except RecursionError:
         raise _refused(file, "it is nested too deeply", "write at most a few tables within each other") from None
     except ValueError as error:
-        raise _refused(file, f"not valid TOML: {error}",
-                       'write `key = value`, with text in "quotes", and each key once') from None
+        raise _written_twice(file, text, error) or _refused(
+            file, f"not valid TOML: {error}", 'write `key = value`, with text in "quotes", and each key once') from None
     if _depth(values) > MAX_DEPTH:
         raise _refused(file, "it is nested too deeply", "write at most a few tables within each other")
     return values
+
+
+def _written_twice(file: Path, text: str, error: ValueError) -> ConfigRefused | None:
+    """The refusal of a key or table that is there twice; the parser names neither it nor its first place."""
+    if "overwrite" not in str(error) and "twice" not in str(error):
+        return None
+    told = re.search(r"at line (\d+)", str(error))
+    last = int(told[1]) if told else len(text.rstrip().splitlines())
+    seen: dict[KeyPath, int] = {}
+    for path, line in reversed(list(_scan(text))):
+        if path in seen and line == last:
+            return _refused(f"{file} line {line}, key `{path[-1]}`", f"it is written in line {seen[path]} already",
+                            "keep one of the two")
+        seen[path] = line
+    return None
 
 
 def _depth(value: Any) -> int:

@@ -57,7 +57,7 @@ class Workers:
         if worker is None:
             return False
         self._departed[link] = worker
-        self._loop.later(RECONNECT, lambda: self._departed.pop(link, None))
+        self._loop.later(RECONNECT, self._departed.pop, link, None)
         return True
 
     def all(self) -> list[Worker]:

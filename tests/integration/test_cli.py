@@ -97,6 +97,47 @@ def test_a_refused_configuration_is_told_and_ends_with_2(shell):
         assert "prot" in done.stderr and str(shell.config) in done.stderr
 
 
+WRONG_FILES = {
+    # FC-31: bytes of the file, and what the refusal must say
+    "utf-16": ("port = 1\n".encode("utf-16"), "UTF-16"),
+    "unknown key": (b"max_loaded_model = 2", "did you mean `max_loaded_models`?"),
+    "unknown field of a key": (b'[[keys]]\nkey = "s"\nmodles = ["m"]', "did you mean `models`?"),
+    "of a remote": (b'[[remotes]]\nname = "a"\nur1 = "https://x"', "did you mean `url`?"),
+    "of a server": (b'[[mcp]]\nname = "a"\ncommand = ["x"]\nalowed_env = []', "did you mean `allowed_env`?"),
+    "of a model": (b"[model_overrides.m]\nctxx = 5", "did you mean `ctx`?"),
+    "wrong group": (b"[gateway]\ndefault_ctx = 5", "[resources]"),
+    "twice": (b"port = 0\n[gateway]\nport = 0", "keep one of the two"),
+    "unknown group": (b"[gatway]\nport = 0", "did you mean [gateway]?"),
+    "text": (b'port = "11435"', "write 11435 without quotes"),
+    "too high": (b"port = 70000", "from 0 to 65535"), "boolean": (b"port = true", "not a whole number"),
+    "same line twice": (b"port = 0\nport = 0", "line 2, key `port`: it is written in line 1 already"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_FILES)
+def test_no_daemon_starts_with_a_wrong_file(shell, case):
+    content, words = WRONG_FILES[case]
+    shell.config.write_bytes(content)
+    done = shell("serve")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"blazar: {shell.config}") and words in done.stderr
+
+
+def test_no_daemon_starts_with_a_wrong_variable(shell):
+    done = shell("serve", BLAZAR_DEFAULT_CTX="abc")
+    assert done.returncode == 2 and "environment variable BLAZAR_DEFAULT_CTX" in done.stderr
+
+
+@pytest.mark.parametrize("content", [
+    b"", b'\xef\xbb\xbfport = 0\r\n' + '[[keys]]\r\nname = "Jürgen"\r\nkey = "s"\r\nmodels = ["模型:q4"]\r\n'
+    '[model_overrides."模型:q4"]\r\nctx = 5\r\n'.encode()], ids=["empty", "bom, crlf, other letters"])
+def test_a_daemon_starts_with_an_odd_but_right_file(shell, content):
+    """FC-31."""
+    shell.config.write_bytes(content)
+    shell.start()
+    assert (shell("list").returncode == 0) == (content == b""), "a key that is written down is asked for"
+
+
 def test_doctor_names_what_is_missing(shell):
     findings = {row["check"]: row for row in json.loads(shell("doctor", "--json").stdout)}
     assert list(findings) == ["config", "data dir", "engine", "model", "port"]

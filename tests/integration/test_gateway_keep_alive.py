@@ -2,7 +2,6 @@
 
 import json
 import time
-import urllib.error
 import urllib.request
 from datetime import datetime
 
@@ -28,12 +27,7 @@ def daemon(tmp_path_factory):
 def generate(daemon, value):
     """Status and body of an answer to a prompt with this keep_alive."""
     body = {"model": "m", "prompt": "hi", "stream": False} | ({} if value is ABSENT else {"keep_alive": value})
-    request = urllib.request.Request(daemon.url + "/api/generate", json.dumps(body).encode())
-    try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
-            return answer.status, json.loads(answer.read())
-    except urllib.error.HTTPError as error:
-        return error.code, json.loads(error.read())
+    return daemon.post("/api/generate", body)
 
 
 def left(daemon, name):
@@ -73,10 +67,7 @@ def test_somebody_elses_zero_cuts_no_stream(daemon):
     stream = urllib.request.urlopen(urllib.request.Request(
         daemon.url + "/api/chat", json.dumps(chat).encode()), timeout=20)
     lines = [json.loads(stream.readline())]
-    unload = urllib.request.Request(daemon.url + "/api/generate", json.dumps({"model": "slow", "prompt": "",
-                                                                              "keep_alive": 0}).encode())
-    with urllib.request.urlopen(unload, timeout=20) as answer:
-        assert json.loads(answer.read())["done_reason"] == "unload"
+    assert daemon.post("/api/generate", {"model": "slow", "prompt": "", "keep_alive": 0})[1]["done_reason"] == "unload"
     lines += [json.loads(line) for line in stream]
     assert sum(line["message"]["content"] == "x" for line in lines) == 40
     assert lines[-1]["done"] is True and "error" not in lines[-1]

@@ -1,4 +1,4 @@
-"""The embedded engine as a child of the real daemon, with generated tiny models."""
+"""The real engine as a child of the real daemon, with generated tiny models."""
 
 import json
 import os
@@ -10,14 +10,14 @@ import pytest
 from blazar.store.store import Store
 from blazar.supervisor.gateway import LAUNCHER
 from tests.support.daemon import Daemon
+from tests.support.real_engine import engine_path
 from tests.support.tiny_gguf import tiny_gguf
 from tests.support.waiting import until
 
 
 @pytest.fixture
 def daemon(tmp_path):
-    pytest.importorskip("xllamacpp")
-    with Daemon(tmp_path, launcher=LAUNCHER, engine_path=None, max_loaded_models=1) as daemon:
+    with Daemon(tmp_path, launcher=LAUNCHER, engine_path=engine_path(), max_loaded_models=1) as daemon:
         daemon.models = [Store(daemon.paths).install_file(tiny_gguf(tmp_path / f"{name}.gguf", seed), name)["name"]
                          for seed, name in enumerate(("one", "two"))]
         yield daemon.start()
@@ -54,6 +54,15 @@ def test_models_load_swap_and_come_back_after_a_crash(daemon):
     assert daemon.stop() == 0
     daemon.wait_gone(tree, 0.5)
     assert "engine was ended by SIGKILL" in daemon.log()
+
+
+@pytest.mark.parametrize("body", [{"messages": {}}, {"messages": [5]}, {"messages": None}, {"temperature": "hot"}])
+def test_what_the_engine_refuses_is_a_400_of_openai(daemon, body):
+    """Of FC-24: a relayed body is judged by the engine."""
+    asked = {"model": daemon.models[0], "messages": [{"role": "user", "content": "hi"}], "max_tokens": 1, **body}
+    status, answer = daemon.post("/v1/chat/completions", asked)
+    assert status == 400
+    assert isinstance(answer["error"]["message"], str) and isinstance(answer["error"]["type"], str)
 
 
 def test_a_file_spoilt_after_its_installation_fails_with_the_engines_words(daemon):

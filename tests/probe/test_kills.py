@@ -98,12 +98,22 @@ def test_frozen_worker_is_replaced(daemon):
 def test_child_killed(daemon):
     daemon.start()
     _, first = daemon.get(f"/load/{daemon.model}")
+    until(lambda: daemon.get("/snapshot")[1]["children"], 2, "the snapshot with the child")
     os.kill(first["pid"], signal.SIGKILL)
     until(lambda: not daemon.get("/snapshot")[1]["children"], 2, "the snapshot without the child")
     status, second = daemon.get(f"/load/{daemon.model}")
     assert status == 200
     assert second["child_id"] == f"{daemon.model}#2"
     assert second["ready_at"] - first["ready_at"] >= 1, "the first crash costs a second of back-off"
+
+
+def test_a_child_that_has_just_died_is_not_handed_out(daemon):
+    daemon.start()
+    for generation in (1, 2):
+        _, endpoint = daemon.get(f"/load/{daemon.model}")
+        assert endpoint["child_id"] == f"{daemon.model}#{generation}"
+        os.kill(endpoint["pid"], signal.SIGKILL)
+        until(lambda pid=endpoint["pid"]: not processes.is_alive(pid), 2)
 
 
 def test_everything_killed(daemon):

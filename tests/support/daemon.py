@@ -108,11 +108,11 @@ class Daemon:
 
     def get(self, path: str, limit: float = 30.0) -> tuple[int, Any]:
         """Status and JSON of a GET at the gateway."""
-        try:
-            with urllib.request.urlopen(self.url + path, timeout=limit) as answer:
-                return answer.status, json.loads(answer.read())
-        except urllib.error.HTTPError as error:
-            return error.code, json.loads(error.read())
+        return _answer(urllib.request.Request(self.url + path), limit)
+
+    def post(self, path: str, body: Any, limit: float = 30.0) -> tuple[int, Any]:
+        """Status and JSON of a POST of JSON."""
+        return _answer(urllib.request.Request(self.url + path, json.dumps(body).encode()), limit)
 
     def control(self) -> Link:
         return connect(self.paths.control_socket)
@@ -130,3 +130,10 @@ class Daemon:
     def log(self) -> str:
         return self.paths.daemon_log.read_text()
 
+
+def _answer(request: urllib.request.Request, limit: float) -> tuple[int, Any]:
+    try:
+        with urllib.request.urlopen(request, timeout=limit) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.real_engine import engine_path
+
 BLAZAR = [sys.executable, "-m", "blazar.cli.main"]
 
 
@@ -39,8 +41,14 @@ class Shell:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    def find_engine(self) -> None:
+        """Let what is started from here find the real engine."""
+        engine = engine_path()
+        self.env |= {"BLAZAR_ENGINE_PATH": engine} if engine else {}
+
     def start(self) -> None:
         """Start the daemon on any free port and wait until it says that it listens."""
+        self.find_engine()
         self.daemon = subprocess.Popen([*BLAZAR, "serve", "--port", "0"], env=self.env, stdout=subprocess.PIPE,
                                        text=True)
         assert self.daemon.stdout is not None

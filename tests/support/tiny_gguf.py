@@ -1,14 +1,21 @@
 """A tiny model that real engines load: Llama architecture, random weights, a byte-level vocabulary. Its text is noise.
 
-    python -m tests.support.tiny_gguf OUT.gguf [SEED]
+    python -m tests.support.tiny_gguf OUT.gguf ['{"seed": 7}']
 
 Loading, tokenising, chat templates, grammars, streaming and embeddings take an engine's real code paths. Another
 seed gives another model, so that swaps and evictions can be told apart.
 """
 
+import functools
+import importlib.util
+import json
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
+
+from tests.support.real_engine import VENV
 
 WIDTH, HEADS, FEED_FORWARD = 64, 4, 128
 SPECIALS = ("<unk>", "<s>", "</s>", "<|im_start|>", "<|im_end|>")
@@ -21,23 +28,45 @@ CHAT_TEMPLATE = (
 
 
 def tiny_gguf(path: Path | str, seed: int = 0, layers: int = 2, ctx: int = 4096, name: str = "tiny",
-              file_type: int = 0, template: str = CHAT_TEMPLATE) -> Path:
+              file_type: int = 0, template: str = CHAT_TEMPLATE, pooling: int = 0) -> Path:
     """Write the model to `path` (half a megabyte) and return the path. Skips the test without gguf and numpy.
 
-    `file_type` is only what the file claims of its quantisation (0 = F32): the weights are always F32.
+    With `pooling` (1 = mean) it is an embedding model. `file_type` is only what the file claims of its quantisation
+    (0 = F32): the weights are always F32.
     """
+    Path(path).write_bytes(_content(seed=seed, layers=layers, ctx=ctx, name=name, file_type=file_type,
+                                    template=template, pooling=pooling))
+    return Path(path)
+
+
+@functools.cache
+def _content(**facts: Any) -> bytes:
+    """The model as bytes, made by the Python of .venv when this one has no gguf, as on Debian."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "tiny.gguf"
+        if importlib.util.find_spec("gguf") is None and (VENV / "python").exists():
+            subprocess.run([VENV / "python", "-m", "tests.support.tiny_gguf", file, json.dumps(facts)],
+                           cwd=VENV.parent.parent, check=True)
+        else:
+            _write(file, **facts)
+        return file.read_bytes()
+
+
+def _write(path: Path, seed: int, layers: int, ctx: int, name: str, file_type: int, template: str,
+           pooling: int) -> None:
     import pytest
     gguf = pytest.importorskip("gguf")
     numpy = pytest.importorskip("numpy")
     writer = gguf.GGUFWriter(str(path), "llama")
     _describe(writer, layers, ctx, name, file_type)
+    if pooling:
+        writer.add_pooling_type(gguf.PoolingType(pooling))
     _add_vocabulary(writer, gguf.TokenType, template)
     _add_weights(writer, numpy, seed, layers)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return Path(path)
 
 
 def vocabulary(kinds: Any) -> list[tuple[str, Any]]:
@@ -99,4 +128,4 @@ def _add_weights(writer: Any, numpy: Any, seed: int, layers: int) -> None:
 
 
 if __name__ == "__main__":
-    print(tiny_gguf(sys.argv[1], seed=int(sys.argv[2]) if len(sys.argv) > 2 else 0))
+    print(tiny_gguf(sys.argv[1], **json.loads(sys.argv[2]) if len(sys.argv) > 2 else {}))

@@ -28,6 +28,15 @@ def test_the_command_line_wins_over_the_environment(tmp_path):
     assert locate(env, data_dir="/data").paths.data_dir == Path("/data")
 
 
+def test_the_system_s_file_goes_with_the_system_s_data_dir(tmp_path):
+    env = {"HOME": str(tmp_path)}
+    assert locate(env, config="/etc/blazar/config.toml").paths.data_dir == Path("/var/lib/blazar")
+    assert locate(env, config="/etc/blazar/other.toml").paths.data_dir == tmp_path / ".local/share/blazar"
+    (tmp_path / ".config/blazar").mkdir(parents=True)
+    (tmp_path / ".config/blazar/config.toml").touch()
+    assert locate(env).config_file == tmp_path / ".config/blazar/config.toml", "the user's own comes first"
+
+
 def test_the_run_folder_is_private(tmp_path):
     paths = Paths(tmp_path / "data").ensure().ensure()
     assert stat.S_IMODE(paths.run.stat().st_mode) == 0o700

@@ -1,4 +1,4 @@
-"""Loading: order of the sources, group tables, and each way in which a file can be wrong."""
+"""Loading: order of the sources, group tables, and each way in which a file can be wrong (FC-31)."""
 
 import json
 import os
@@ -139,6 +139,9 @@ def test_accepted_files(text, tmp_path):
     ('port = "11435"', 1, "port", "write 11435 without quotes"),
     ("port = 70000", 1, "port", "write a whole number from 0 to 65535"),
     ("port = true", 1, "port", "the boolean true is not a whole number"),
+    ("port = 1\nhost = 'a'\nport = 2", 3, "port", "it is written in line 1 already; keep one of the two"),
+    ('[[keys]]\nkey = "a"\n[[keys]]\nkey = "b"\nrpm = 1\nrpm = 2', 6, "rpm", "in line 5 already"),
+    ("[gateway]\nport = 1\n[vision]\n[gateway]", 4, "gateway", "in line 1 already"),
     ("[sdcpp]\nsteps = 5", 1, "sdcpp", "there is no [sdcpp] table"),
     ("[gateway]\nhots = 'x'", 2, "hots", "did you mean `host`?"),
     ("gateway = 5", 1, "gateway", "write [gateway] and its keys below it"),
@@ -158,7 +161,7 @@ def test_refused_files(text, line, key, hint, tmp_path):
 
 @pytest.mark.parametrize(("raw", "words"), [
     ("port = 1\n".encode("utf-16"), "UTF-16"), ("port = 1\n".encode("utf-16-le"), "UTF-16"),
-    (b"port = 1\n# \xff\n", "line 2: byte 0xff is not UTF-8"), (b"port = 1\nport = 2\n", "line 2, column"),
+    (b"port = 1\n# \xff\n", "line 2: byte 0xff is not UTF-8"), (b"port = 1\nport 2\n", "line 2, column"),
     (b"a = " + b"[" * 5000 + b"]" * 5000, "nested too deeply"),
     (b"[" + b".".join([b"a"] * 5000) + b"]", "nested too deeply"),
     (b"port = 1" + b"0" * 5000, "not valid TOML"), (b"#" * (5 << 20), "over 4 MiB"), (b"port 1", "line 1, column 6"),

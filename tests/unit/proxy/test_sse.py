@@ -1,4 +1,4 @@
-"""The event stream reader against the WHATWG rules, however the bytes are cut."""
+"""FC-01, FC-02: the event stream reader against the WHATWG rules, however the bytes are cut."""
 
 import pytest
 

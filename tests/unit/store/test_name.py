@@ -1,4 +1,4 @@
-"""The grammar of model names."""
+"""The grammar of model names (FC-15)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""From references to installed models."""
+"""From references to installed models (FC-15)."""
 
 import time
 

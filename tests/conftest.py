@@ -1,0 +1,44 @@
+"""Under CI=true nothing is left out for want of a piece: a test that would be skipped for that reason fails.
+
+`--may-lack openai,gguf` names modules that this end of the suite cannot have. Elsewhere a skip stays a skip.
+"""
+
+import os
+import re
+
+import pytest
+
+NOT_FOR_US = frozenset({"root may write everywhere", "only the superuser can become another user"})
+"""Reasons that lie in who runs the suite; no piece is missing."""
+
+
+def pytest_addoption(parser):
+    parser.addoption("--may-lack", metavar="MODULES", default="",
+                     help="modules whose absence skips a test even under CI=true, separated by commas")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    _refuse_to_skip((yield).get_result(), item.config)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report(collector):
+    _refuse_to_skip((yield).get_result(), collector.config)
+
+
+def _refuse_to_skip(report, config):
+    """Turn the report of a skip into that of a failure."""
+    if os.environ.get("CI") != "true" or not report.skipped or hasattr(report, "wasxfail"):
+        return
+    reason = report.longrepr[2].removeprefix("Skipped: ")
+    if reason in NOT_FOR_US or _lacks(reason) in config.getoption("--may-lack").split(","):
+        return
+    report.outcome = "failed"
+    report.longrepr = f"CI=true, and this would be skipped: {reason}"
+
+
+def _lacks(reason):
+    """The package that `pytest.importorskip` missed; None for another reason."""
+    found = re.match(r"could not import '(\w+)", reason)
+    return found[1] if found else None
