@@ -1,11 +1,11 @@
-# The commands to know: run, smoke, test, lint, docs-check, clean. `make` alone lists them.
+# The commands to know: run, smoke, test, lint, docs-check, man, bench, clean. `make` alone lists them.
 # Two environments, each renewed only when setup.cfg changed: .venv for running, with the `test` extra on top for tests.
 
 PYTHON ?= python3
 BIN := .venv/bin
 DEBIAN_PYTHON ?= /usr/bin/python3
 
-.PHONY: help run smoke test test-venv test-debian lint docs-check clean
+.PHONY: help run smoke test test-venv test-debian lint docs-check man bench bench-quick clean
 
 help:
 	@echo 'make run         install into .venv, start Blazar with a small model, show one answer, keep serving'
@@ -13,6 +13,9 @@ help:
 	@echo 'make test        the whole suite, with packages from PyPI and with those of Debian 12'
 	@echo 'make lint        ruff and mypy'
 	@echo 'make docs-check  are the generated pages as the code has them?'
+	@echo 'make man         the manual page, build/blazar.1'
+	@echo 'make bench       measure beside nginx, HAProxy and Go: 20 minutes; writes docs/performance.md'
+	@echo 'make bench-quick the same in 4 minutes, beside nginx and Go alone; writes no page'
 	@echo 'make clean       remove .venv and what tools leave behind'
 
 run: .venv/.installed
@@ -26,7 +29,7 @@ test: .venv/.tested
 	@echo 'the suite with packages from PyPI and with those of Debian, at once: some minutes; `make test-venv` shows more'
 	@$(MAKE) --no-print-directory -j2 --output-sync=target test-venv test-debian
 
-test-venv: .venv/.tested
+test-venv: .venv/.tested build/npm/.installed
 	$(BIN)/python -m pytest
 
 test-debian: .venv/.tested
@@ -37,12 +40,30 @@ lint: .venv/.tested
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+man: .venv/.tested
+	@mkdir -p build
+	@$(BIN)/argparse-manpage --module blazar.cli.main --function get_parser --project-name Blazar --manual-title Blazar \
+		--description 'a private AI server on one Linux box' --output build/blazar.1
+	@echo 'wrote build/blazar.1; `man -l build/blazar.1` shows it'
+
 docs-check: .venv/.installed
 	$(BIN)/python tools/reference.py --check
+
+bench: .venv/.installed
+	@$(BIN)/python -m tools.bench
+
+bench-quick: .venv/.installed
+	@$(BIN)/python -m tools.bench --quick
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+build/npm/.installed: tests/integration/npm/package.json
+	@if command -v npm >/dev/null; then \
+	  mkdir -p build/npm && cp $< build/npm/ && \
+	  npm install --prefix build/npm --no-package-lock --no-audit --no-fund --loglevel error && touch $@; \
+	else echo 'SKIPPED the JavaScript clients: there is no npm'; [ "$$CI" != true ]; fi
 
 .venv/.installed: setup.cfg pyproject.toml
 	@$(PYTHON) tools/venv.py .venv 'llama,fast'

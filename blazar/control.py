@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from blazar.errors import BlazarError, SupervisorGone, revive
+from blazar.errors import BlazarError, LinkClosed, SupervisorGone, revive
 
 MAX_LINE = 32 << 20
 """Bytes of the longest message; a longer one ends the connection."""
@@ -44,12 +44,6 @@ MESSAGES = {
 }
 
 Message = dict[str, Any]
-
-
-class LinkClosed(SupervisorGone):
-    """the control connection closed before {what} was answered"""
-
-    slug = "link-closed"
 
 
 class Link:

@@ -55,6 +55,13 @@ class BindConflict(BlazarError):
     exit_code = 3
 
 
+class BindRefused(BlazarError):
+    """cannot listen on {host}:{port}: {reason}; {remedy}"""
+
+    slug = "bind-refused"
+    exit_code = 3
+
+
 class AlreadyRunning(BlazarError):
     """already running, pid {pid}, with data dir {data_dir}; `blazar ps` talks to it, `kill {pid}` stops it"""
 
@@ -158,6 +165,20 @@ class RequestRefused(BlazarError):
     status = 400
 
 
+class NotCapable(RequestRefused):
+    """{model} cannot do this: it has no {capability!r} among its capabilities ({has}); `blazar show NAME` tells what
+    a model can do"""
+
+    slug = "model-not-capable"
+
+
+class InputTooLong(RequestRefused):
+    """input {number} of {count} is {tokens} tokens long, and {model} takes at most {limit}; shorten it, or send it in
+    parts"""
+
+    slug = "input-too-long"
+
+
 class KnobRefused(RequestRefused):
     """{knob} is not available here: {reason}; {remedy}"""
 
@@ -169,6 +190,48 @@ class BodyTooLarge(BlazarError):
 
     slug = "body-too-large"
     status = 413
+
+
+class HeadRefused(RequestRefused):
+    """the head of this request breaks the rules of HTTP: {reason}"""
+
+    slug = "head-refused"
+
+
+class HeadTooLarge(HeadRefused):
+    """the head of this request is over the limit of {limit}; send fewer and shorter header fields"""
+
+    slug = "head-too-large"
+    status = 431
+
+
+class ExpectationRefused(HeadRefused):
+    """`Expect: {expectation}` cannot be met; leave it out, or send `Expect: 100-continue`"""
+
+    slug = "expectation-refused"
+    status = 417
+
+
+class RequestStalled(BlazarError):
+    """nothing of the request's {part} came for {limit}; send it again, without pauses"""
+
+    slug = "request-stalled"
+    status = 408
+
+
+class CodingRefused(BlazarError):
+    """a body with `Content-Encoding: {coding}` is not read here; send it uncompressed"""
+
+    slug = "coding-refused"
+    status = 415
+
+
+class HostRefused(BlazarError):
+    """{host!r} is not a name of this machine, and without API keys Blazar answers to no other, so that no web page
+    can reach it under a name of its own; use localhost or 127.0.0.1, or set [[keys]]"""
+
+    slug = "host-refused"
+    status = 403
 
 
 class Unauthenticated(BlazarError):
@@ -223,6 +286,12 @@ class EngineMissing(LoadFailed):
     slug = "engine-missing"
 
 
+class EngineStartFailed(BlazarError):
+    """the engine could not start: {reason}"""
+
+    slug = "engine-start-failed"
+
+
 class ChildFailed(BlazarError):
     """the engine serving {model} failed: {reason}"""
 
@@ -257,10 +326,16 @@ class ShuttingDown(BlazarError):
 
 
 class SupervisorGone(BlazarError):
-    """the supervisor does not answer, so {what} cannot be done now; it is restarted on its own, try again"""
+    """the supervisor does not answer, so {what} cannot be done now; see that `blazar serve` runs, then try again"""
 
     slug = "supervisor-gone"
     status = 503
+
+
+class LinkClosed(SupervisorGone):
+    """the control connection closed before {what} was answered; see that `blazar serve` runs, then try again"""
+
+    slug = "link-closed"
 
 
 def all_errors() -> dict[str, type[BlazarError]]:

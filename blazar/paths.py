@@ -117,6 +117,11 @@ def locate(env: Mapping[str, str], config: str | None = None, data_dir: str | No
     return Located(file, Paths(folder.absolute()), tuple(dict.fromkeys(warnings)))
 
 
+def package_home() -> Path:
+    """The folder that holds this package: what a `python -P` child needs on its PYTHONPATH."""
+    return Path(__file__).parent.parent
+
+
 def _base(env: Mapping[str, str], variable: str, under_home: str, warnings: list[str]) -> Path:
     if env.get(variable):
         return Path(env[variable])

@@ -1,4 +1,4 @@
-"""What the hand-written pages name must exist: files, verbs, targets of make."""
+"""What the hand-written pages name must exist: files, names in them, verbs, targets of make; examples are right."""
 
 import re
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from blazar.cli.main import get_parser
+from blazar.config.load import load
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
@@ -30,3 +31,18 @@ def test_targets_of_make_that_are_named_exist(page):
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"[`$] ?make ([\w-]+)", (ROOT / page).read_text()):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_names_within_files_exist(page):
+    for name, file in re.findall(r"`(\w+)`(?: of `\w+`)? in `([\w/]+\.py)`", (ROOT / page).read_text()):
+        assert re.search(rf"\b{name}\b", (ROOT / "blazar" / file).read_text()), f"{name} in {file}"
+
+
+def test_examples_of_the_readme_are_right(tmp_path):
+    blocks = re.findall(r"```(python|toml)\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert [kind for kind, _ in blocks] == ["python", "python", "python", "toml"]
+    for _, text in blocks[:3]:
+        compile(text, "README.md", "exec")
+    (tmp_path / "config.toml").write_text(blocks[3][1])
+    assert load(tmp_path / "config.toml", {}).warnings == ()

@@ -109,7 +109,7 @@ def find(env: Mapping[str, str], paths: Paths, config: Callable[[], Any]) -> Cli
         return Client(url_of(env["BLAZAR_HOST"]), key, named=True)
     running = daemon_status(paths)
     if running is not None:
-        return Client(_reachable(running["url"]), key)
+        return Client(running["url"], key)
     settings = config()
     return Client(_reachable(f"http://{_bracketed(settings.host)}:{settings.port}"), key)
 

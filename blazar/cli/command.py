@@ -15,9 +15,11 @@ class Command(ABC):
 
     name: str
     help: str
-    about: str = ""
-    examples: tuple[str, ...] = ()
+    about: str
+    examples: tuple[str, ...]
     aliases: tuple[str, ...] = ()
+    words: str = ""
+    """The argument that takes any number of words, if there is one: options may stand between them."""
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:  # noqa: B027 - a verb may take none
         """Add the verb's own arguments to its parser."""

@@ -1,9 +1,11 @@
 """The entry of `blazar`: the parser, made from the list of verbs, and the one place where an error becomes text."""
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
+from textwrap import fill
 
 from blazar import __version__
 from blazar.cli.command import Command
@@ -21,17 +23,16 @@ from blazar.cli.context import Context
 from blazar.cli.output import Output
 from blazar.errors import BlazarError
 
-VERBS: tuple[Command, ...] = (Serve(), Pull(), List(), Show(), Ps(), Run(), Stop(), Rm(), Config(),
-                              Doctor())
+VERBS: tuple[Command, ...] = (Serve(), Pull(), List(), Show(), Ps(), Run(), Stop(), Rm(), Config(), Doctor())
 
+HELP_WIDTH = 79
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    _open_standard_streams()
     try:
         try:
             return _run(argv)
@@ -51,14 +52,38 @@ def main(argv: Sequence[str] | None = None) -> int:
         return BlazarError.exit_code
 
 
+def _open_standard_streams() -> None:
+    """Stand in for those that were closed, lest the next file opened become one; no text is too odd to pass."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    sys.stdin = sys.stdin or os.fdopen(0)
+    sys.stdout = sys.stdout or os.fdopen(1, "w")
+    sys.stderr = sys.stderr or os.fdopen(2, "w")
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 def _run(argv: Sequence[str] | None) -> int:
-    parser = get_parser()
-    args = parser.parse_args(argv)
+    args = parse(argv)
     if args.command is None:
-        parser.print_help()
+        get_parser().print_help()
         return 0
     context = Context(args, os.environ, Output(getattr(args, "json", False)))
     return args.command.run(args, context)
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Read a command line. argparse leaves over the words after an option, as in `run MODEL --seed 1 Hello`."""
+    parser = get_parser()
+    args, left_over = parser.parse_known_args(argv)
+    words = args.command.words if args.command else ""
+    if left_over and (not words or any(word.startswith("-") for word in left_over)):
+        parser.error(f"unrecognized arguments: {' '.join(left_over)}")
+    if left_over:
+        setattr(args, words, [*getattr(args, words), *left_over])
+    return args
 
 
 def get_parser() -> argparse.ArgumentParser:
@@ -79,7 +104,7 @@ def get_parser() -> argparse.ArgumentParser:
 def _add_verb(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]", command: Command) -> None:
     examples = "examples:\n" + "\n".join(f"  {line}" for line in command.examples)
     parser = verbs.add_parser(command.name, aliases=list(command.aliases), help=command.help,
-                              description="\n\n".join(filter(None, (command.help + ".", command.about))),
+                              description="\n\n".join((command.help + ".", fill(command.about, HELP_WIDTH))),
                               epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter)
     command.arguments(parser)
     _add_places(parser, default=argparse.SUPPRESS)

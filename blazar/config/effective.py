@@ -6,6 +6,7 @@ from typing import Any
 
 from blazar.config.config import Config
 from blazar.config.registry import SETTINGS
+from blazar.config.tables.overrides import FIELDS
 
 INHERITED_WHEN_EMPTY = ("rpc_servers", "tensor_split")
 """Fields whose empty text means "as in general" and not "none"."""
@@ -14,10 +15,10 @@ INHERITED_WHEN_EMPTY = ("rpc_servers", "tensor_split")
 def effective(config: Config, model: str) -> Mapping[str, Any]:
     """Every setting by name as it holds for `model`; fields only overrides have stand under their own names."""
     values = {name: config[name] for name in SETTINGS}
-    fields = SETTINGS["model_overrides"].type.item.fields
     replaced = {setting.overlay: name for name, setting in SETTINGS.items() if setting.overlay}
     override = overlay(config, model)
-    for field, declared in fields.items():
+    for declared in FIELDS:
+        field = declared.name
         value = override.get(field, declared.default)
         name = replaced.get(field, field)
         if isinstance(value, Mapping) and name in SETTINGS:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from blazar.config.refusal import KeyPath
 from blazar.config.rule import Problem, overrides, rule
 
 Values = Mapping[str, Any]
@@ -82,7 +83,7 @@ def override_flags_are_free(values: Values) -> Iterator[Problem]:
 @rule(refused='whisper_extra_args = ["tiny", "--dtw"]', accepted='whisper_extra_args = ["--dtw", "tiny"]')
 def extra_args_begin_with_a_flag(values: Values) -> Iterator[Problem]:
     """A value without a flag before it would be taken for something else."""
-    lists = [((name,), values[name]) for name in ("whisper_extra_args", "sdcpp_extra_args")]
+    lists: list[tuple[KeyPath, Any]] = [((name,), values[name]) for name in ("whisper_extra_args", "sdcpp_extra_args")]
     lists += [((*path, "extra_args"), entry["extra_args"]) for path, entry in overrides(values)]
     for path, arguments in lists:
         if arguments and not arguments[0].startswith("-"):

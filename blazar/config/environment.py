@@ -86,17 +86,17 @@ def given(setting: Setting, env: Mapping[str, str]) -> Given | None:
     return Given("", ignored=ignored) if ignored else None
 
 
-def runtime(env: Mapping[str, str]) -> tuple[Mapping[str, Any], list[Given]]:
-    """The value of each of VARIABLES, and those that are refused. An empty one counts as unset."""
+def runtime(env: Mapping[str, str]) -> tuple[Mapping[str, Any], dict[str, Refusal]]:
+    """The value of each of VARIABLES, and why some are refused. An empty one counts as unset."""
     values: dict[str, Any] = {}
-    refused = []
+    refused: dict[str, Refusal] = {}
     for name, variable in VARIABLES.items():
         values[name] = variable.default
         if env.get(name):
             try:
                 values[name] = variable.type.parse(env[name])
             except Refusal as refusal:
-                refused.append(Given(name, refusal=refusal))
+                refused[name] = refusal
     return MappingProxyType(values), refused
 
 

@@ -12,6 +12,7 @@ Flat = dict[str, tuple[KeyPath, Any]]
 
 
 def hoist(values: Mapping[str, Any], settings: Mapping[str, Setting] = SETTINGS) -> tuple[Flat, list[Refusal]]:
+    """The keys of a parsed file by name, and what is refused: unknown names, and keys that stand in the wrong place."""
     flat: Flat = {}
     refusals: list[Refusal] = []
     for name, value in values.items():

@@ -37,8 +37,7 @@ def load(file: Path, env: Mapping[str, str], flags: Mapping[str, Any] = MappingP
     draft.merge_lists()
     draft.apply_rules(active)
     draft.raise_problems()
-    values, _ = runtime(env)
-    return Config(draft.values, draft.origins, file, (*draft.warnings, *misspelt(env, SETTINGS)), values)
+    return Config(draft.values, draft.origins, file, (*draft.warnings, *misspelt(env, SETTINGS)), draft.runtime)
 
 
 def _named_by(env: Mapping[str, str], file: Path) -> bool:
@@ -53,6 +52,7 @@ class _Draft:
         self.values = {name: freeze(setting.default) for name, setting in SETTINGS.items()}
         self.origins: dict[str, str] = {}
         self.warnings: list[str] = []
+        self.runtime: Mapping[str, Any] = {}
         self._document = document
         self._places: dict[str, KeyPath] = {}
         self._sources: dict[str, str] = {}
@@ -71,9 +71,9 @@ class _Draft:
                     self._refuse(self._in_file((*path, *refusal.path)), refusal)
 
     def take_environment(self, env: Mapping[str, str]) -> None:
-        _, refused = runtime(env)
-        for one in refused:
-            self._refuse(f"environment variable {one.variable}", one.refusal)
+        self.runtime, refused = runtime(env)
+        for variable, refusal in refused.items():
+            self._refuse(f"environment variable {variable}", refusal)
         for name, setting in SETTINGS.items():
             try:
                 found = given(setting, env)
@@ -139,7 +139,7 @@ class _Draft:
 
     def _where(self, path: KeyPath) -> str:
         """Where a value came from, for people."""
-        name = path[0]
+        name = str(path[0])
         if self._sources.get(name):
             return f"{self._sources[name]}, key `{path[-1]}`"
         return self._in_file((*self._places.get(name, (name,)), *path[1:]))

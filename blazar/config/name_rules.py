@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from blazar.config.effective import canonical
 from blazar.config.refusal import nearest
 from blazar.config.rule import Problem, entries, overrides, repeated, rule
 
@@ -142,10 +143,11 @@ def overrides_are_unique(values: Values) -> Iterator[Problem]:
     """Model names differ by more than case."""
     seen: dict[str, str] = {}
     for path, _ in overrides(values):
-        name = path[-1].strip().lower().removesuffix(":latest")
+        written = str(path[-1])
+        name = canonical(written)
         if name in seen:
             yield Problem(path, f"it means the same model as [model_overrides.{seen[name]}]", "join the two")
-        seen[name] = path[-1]
+        seen[name] = written
 
 
 def _choose(name: str, names: list[str]) -> str:

@@ -55,7 +55,7 @@ def sample(active: frozenset[str], settings: Mapping[str, Setting] = SETTINGS) -
     lines.append("\n# ---- Tables\n")
     lines += [_sample_table(name, setting, name in active) for name, setting in settings.items() if _is_table(setting)]
     lines.append("# ---- Entries of the lists above\n")
-    lines += [_sample_entry(name, setting) for name, setting in settings.items()
+    lines += [_sample_entry(name, setting.doc, setting.type.item) for name, setting in settings.items()
               if isinstance(setting.type, ListOf) and isinstance(setting.type.item, Table)]
     return "\n".join(lines)
 
@@ -119,13 +119,13 @@ def _sample_table(name: str, setting: Setting, active: bool) -> str:
     lines = [f"# {setting.doc}{'' if active else ' Not active yet.'}", f"#[{name}]"]
     if isinstance(setting.type, Table):
         lines += [_sample_field(field) for field in setting.type.fields.values()]
-    elif isinstance(setting.type.item, Table):
+    elif isinstance(setting.type, MapOf) and isinstance(setting.type.item, Table):
         lines += _sample_fields("[model_overrides.qwen3-8b]", setting.type.item)
     return "\n".join(lines) + "\n"
 
 
-def _sample_entry(name: str, setting: Setting) -> str:
-    return "\n".join([f"# {setting.doc}", *_sample_fields(f"[[{name}]]", setting.type.item)]) + "\n"
+def _sample_entry(name: str, doc: str, table: Table) -> str:
+    return "\n".join([f"# {doc}", *_sample_fields(f"[[{name}]]", table)]) + "\n"
 
 
 def _sample_fields(header: str, table: Table) -> list[str]:

@@ -44,17 +44,12 @@ class Setting:
     flag: str | None = None
     emit: str = "changed"
     """When the flag is given: `changed` = only if the value differs from the default, or `always`."""
-    gate: str = "refuse"
-    """What to do when the engine lacks the flag: `refuse` the load, or `warn` and go on without."""
     section: str = ""
     """Filled in by the registry: the module of `config/keys/` that declares it."""
 
     @property
     def variables(self) -> tuple[str, ...]:
         return (self.env,) if isinstance(self.env, str) else self.env or ()
-
-    def is_default(self, value: Any) -> bool:
-        return value == self.default
 
 
 class Table(Type):

@@ -244,7 +244,8 @@ class OneOf(Type):
         return ", or ".join(kind.describe() for kind in self.types)
 
     def refused_examples(self) -> list[Any]:
-        return [value for value in (7, 99, -1, [], {}) if not any(_accepts(kind, value) for kind in self.types)]
+        examples: list[Any] = [7, 99, -1, [], {}]
+        return [value for value in examples if not any(_accepts(kind, value) for kind in self.types)]
 
 
 class ListOf(Type):

@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from blazar.errors import BlazarError, UsageRefused
+from blazar.errors import BlazarError, EngineStartFailed, UsageRefused
 
 DESCRIPTION = "llama.cpp's HTTP server, from the xllamacpp wheel. Its flags are llama-server's; others are refused."
 
@@ -52,12 +52,6 @@ SWITCHES = [
     (("--swa-full",), "swa_full", True, "full-size cache for sliding-window attention"),
     (("--reuse-port",), "reuse_port", True, "let several processes listen on one port"),
 ]
-
-
-class EngineStartFailed(BlazarError):
-    """the engine could not start: {reason}"""
-
-    slug = "engine-start-failed"
 
 
 def build_parser() -> argparse.ArgumentParser:

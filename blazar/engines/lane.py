@@ -33,7 +33,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Command:
-    """How to start a child: argv without host, port and socket, which the spawner adds; extra environment."""
+    """How to start a child: argv without the address, which `address_flags` gives; extra environment."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
@@ -45,7 +45,6 @@ class Lane(ABC):
     """One engine. Pure: `command` is a table of settings in, argv out."""
 
     kind: str
-    surface: frozenset[str]
     health_path = "/health"
     load_timeout = 180.0
     """Seconds a load may take when model_load_timeout_secs is unset."""

@@ -1,18 +1,17 @@
 """The llama.cpp lane: a real llama-server, or the embedded engine, which takes the same flags."""
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
-import blazar
 from blazar.engines import flags
 from blazar.engines.lane import Command, Lane, Launch
+from blazar.paths import package_home
 
 EMBEDDED_SOURCE = "embedded"
-PACKAGE_HOME = str(Path(blazar.__file__).parent.parent)
-"""Where `python -P` finds this package."""
-
 COMPUTED = frozenset({"default_ctx", "slots"})
+"""Settings whose flags `command` writes itself: --ctx-size is for all slots together, so each depends on the other."""
+BATCHES = frozenset({"batch_size", "ubatch_size"})
+"""Settings that do not apply to embedding models, which read a whole text in one batch."""
 AUTO_SLOTS = 1
 """Slots when the setting says 0; how many would fit is for a planner to say."""
 
@@ -21,7 +20,6 @@ class LlamaCpp(Lane):
     """Serves GGUF files over llama-server's HTTP."""
 
     kind = "llamacpp"
-    surface = frozenset({"chat", "completions"})
 
     def __init__(self, table: Iterable[Any] = ()) -> None:
         self._table = tuple(table)
@@ -36,14 +34,24 @@ class LlamaCpp(Lane):
                  "--ctx-size", str(ctx * slots), "--parallel", str(slots), "--jinja"]
         if launch.secret_file is not None:
             words += ["--api-key-file", str(launch.secret_file)]
-        words += flags.argv(self.kind, self._table, launch.settings, skip=COMPUTED)
+        embedding = embedding_flags(launch.facts, ctx)
+        words += embedding
+        words += flags.argv(self.kind, self._table, launch.settings, skip=COMPUTED | BATCHES if embedding else COMPUTED)
         env = {str(name): str(value) for name, value in (launch.settings.get("engine_env") or {}).items()}
         if launch.program.source == EMBEDDED_SOURCE:
-            env["PYTHONPATH"] = PACKAGE_HOME
+            env["PYTHONPATH"] = str(package_home())
         return Command(tuple(words), env, ctx=ctx, slots=slots)
 
     def address_flags(self, host: str, port: int) -> tuple[str, ...]:
         return ("--host", host, "--port", str(port))
+
+
+def embedding_flags(facts: Mapping[str, Any], ctx: int) -> list[str]:
+    """What an embedding model needs: a batch as long as its context, and the mean where its file says no pooling."""
+    if "embedding" not in facts.get("capabilities", ()):
+        return []
+    batch = ["--batch-size", str(ctx), "--ubatch-size", str(ctx)] if ctx else []
+    return ["--embeddings", *batch, *([] if facts.get("pooling") else ["--pooling", "mean"])]
 
 
 def context_per_slot(wanted: int, trained: int) -> int:

@@ -14,14 +14,13 @@ import falcon
 from gunicorn.workers.base_async import ALREADY_HANDLED
 
 from blazar.config.config import Config
-from blazar.errors import BlazarError, MethodRefused, RequestRefused, RouteNotFound
+from blazar.errors import BlazarError, HostRefused, MethodRefused, RequestRefused, RouteNotFound
 from blazar.proxy.exchange import ClientGone
 from blazar.proxy.gateway import Gateway
-from blazar.proxy.request import Request
-from blazar.proxy.routes import ROUTES, Route, dialect_of, methods
-
-REQUEST = "blazar.request"
-"""Where the environ keeps our Request."""
+from blazar.proxy.request import REQUEST, Request
+from blazar.proxy.routes import ROUTES, Route, allowed, dialect_of, methods
+from blazar.proxy.wire.request_head import glance
+from blazar.proxy.wire.sinks import SocketSink
 
 log = logging.getLogger("blazar.proxy")
 
@@ -43,6 +42,12 @@ class Application:
         request = Request(environ, max_body=gateway.max_body, write_timeout=gateway.write_timeout,
                           draining=lambda: gateway.draining)
         environ[REQUEST] = request
+        try:
+            gateway.hosts.check(request.host)
+        except HostRefused as error:
+            self.refuse(request, error, dialect_of(request.path))
+            return ALREADY_HANDLED
+        request.cors = gateway.cors.headers(request.headers.get("origin"))
         answer = self._falcon(environ, start_response)
         return ALREADY_HANDLED if request.sink.started or request.sink.gone else answer
 
@@ -74,14 +79,26 @@ class Application:
         except ClientGone:
             request.sink.abort()
 
+    def refuse_head(self, client: Any, began: bytes, error: BlazarError) -> None:
+        """Answer a request whose head was refused, as far as `began` tells what it was; nothing may follow it."""
+        method, path = glance(began)
+        sink = SocketSink(client, closing=True, unread=True, headless=method == "HEAD",
+                          write_timeout=self.gateway.write_timeout)
+        status, body = self.gateway.dialects[dialect_of(path)].error(error)
+        try:
+            sink.start(status, [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
+            sink.write(body)
+            sink.finish()
+        except ClientGone:
+            sink.abort()
+
     def _unrouted(self, req: falcon.Request, resp: falcon.Response, error: Exception, params: dict[str, Any]) -> None:
         """Falcon's error handler: unknown paths, wrong methods, and heads that Falcon itself refuses."""
         request: Request = req.env[REQUEST]
         headers: tuple[tuple[str, str], ...] = ()
         if isinstance(error, falcon.HTTPMethodNotAllowed):
-            allowed = ", ".join(sorted(methods(req.uri_template)))
-            headers = (("Allow", allowed),)
-            error = MethodRefused(path=request.path, method=request.method, allowed=allowed)
+            headers = (("Allow", allowed(req.uri_template or "")),)
+            error = MethodRefused(path=request.path, method=request.method, allowed=allowed(req.uri_template or ""))
         elif isinstance(error, falcon.HTTPNotFound):
             error = RouteNotFound(method=request.method, path=request.path)
         elif isinstance(error, falcon.HTTPError):

@@ -1,11 +1,12 @@
 """`Assembler`: a whole `Answer` from the child's stream of completion chunks."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from blazar.errors import BlazarError, ChildFailed, ChildRefused
 from blazar.proxy.exchange import Answer, ToolCall
 from blazar.proxy.json import BadJson, loads
+from blazar.proxy.stops import StopCutter
 
 
 @dataclass
@@ -20,30 +21,35 @@ class Piece:
 class Assembler:
     """Adds up `chat.completion.chunk` or `text_completion` chunks; `answer` is complete after `finish`.
 
-    Only the first choice counts. A call that the child left without an id has the id ''.
+    Only the first choice counts. A call that the child left without an id has the id ''. Text ends at the first of
+    `stops`, whether or not the child ends there: then `stopped` is true, and nothing more is wanted of the child.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stops: Sequence[str] = ()) -> None:
         self.answer = Answer()
+        self._cutter = StopCutter(stops)
+        self._count_of_pieces = 0
         self._positions: dict[Any, int] = {}
         self._reason = "stop"
         self._text: list[str] = []
         self._thinking: list[str] = []
 
     def feed(self, chunk: dict[str, Any]) -> Piece:
-        """Add one chunk; the result is what it added. Raises ChildFailed or ChildRefused for a reported error."""
-        if chunk.get("error"):
-            raise _reported(chunk["error"])
+        """Add one chunk; the result is what it added."""
         self._count(chunk)
         choice = _first_choice(chunk)
         if choice is None:
             return Piece()
         delta = _object(choice.get("delta"))
-        piece = Piece(text=_text(delta.get("content")) or _text(choice.get("text")),
+        words = _text(delta.get("content")) or _text(choice.get("text"))
+        piece = Piece(text=self._cutter.feed(words),
                       thinking=_text(delta.get("reasoning_content")) or _text(delta.get("reasoning")))
+        self._count_of_pieces += bool(words or piece.thinking)
+        calls = delta.get("tool_calls")
+        if calls:
+            piece.text += self._cutter.rest()
         self._text.append(piece.text)
         self._thinking.append(piece.thinking)
-        calls = delta.get("tool_calls")
         for call in calls if isinstance(calls, list) else []:
             if isinstance(call, dict):
                 self._add_call(call)
@@ -52,9 +58,25 @@ class Assembler:
         self.answer.stop_text = _stop_text(choice) or _stop_text(chunk) or self.answer.stop_text
         return piece
 
+    @property
+    def stopped(self) -> bool:
+        """A stop sequence ended the text."""
+        return self._cutter.found is not None
+
+    def rest(self) -> str:
+        """The last of the text, which was held back because a stop sequence seemed to begin there."""
+        rest = self._cutter.rest()
+        self._text.append(rest)
+        return rest
+
     def finish(self) -> Answer:
-        """The answer, after the child's last chunk."""
+        """The answer, after the child's last chunk, or once it has `stopped`."""
         answer = self.answer
+        self.rest()
+        if self.stopped:
+            answer.stop_text, self._reason = self._cutter.found, "stop"
+            # The child's own count comes at its end, which is not waited for.
+            answer.usage.completion_tokens = answer.usage.completion_tokens or self._count_of_pieces
         answer.text, answer.thinking = "".join(self._text), "".join(self._thinking)
         answer.finish_reason = self._reason
         if answer.tool_calls:
@@ -135,12 +157,3 @@ def _object(value: Any) -> dict[str, Any]:
 
 def _number(value: Any, scale: int = 1) -> int:
     return max(0, round(value * scale)) if isinstance(value, int | float) else 0
-
-
-def _reported(error: Any) -> BlazarError:
-    """The error that a child reports inside its stream; one that blames the request keeps its status."""
-    told = error if isinstance(error, dict) else {"message": error}
-    code = told.get("code")
-    if isinstance(code, int) and 400 <= code < 500:
-        return ChildRefused(str(told.get("message")), status=code)
-    return ChildFailed(f"the engine failed in the middle of its answer: {told.get('message')}")

@@ -51,7 +51,7 @@ class KeyRing:
 
     def check_model(self, key: ApiKey | None, model: str) -> None:
         """Raises ModelForbidden when `key` may not use the model of this canonical name."""
-        if not self.allows(key, model):
+        if key is not None and not self.allows(key, model):
             raise ModelForbidden(key_name=key.name, model=model, allowed=", ".join(key.models))
 
     def allows(self, key: ApiKey | None, model: str) -> bool:

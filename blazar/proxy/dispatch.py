@@ -5,13 +5,14 @@ translates asks the child for a stream, always, and turns its events into its ow
 Once the head is out, whatever goes wrong is told inside the stream, or by ending the connection early.
 """
 
-from collections.abc import Iterator
-from typing import Any
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from blazar.errors import BlazarError, ChildFailed, ChildRefused
 from blazar.proxy.assemble import Assembler
-from blazar.proxy.exchange import Answer, ClientGone, Exchange, Reply
-from blazar.proxy.json import BadJson, loads
+from blazar.proxy.exchange import ClientGone, Exchange, Reply
+from blazar.proxy.json import BadJson, dumps, loads
 from blazar.proxy.sse import SseReader
 from blazar.proxy.wire.framing import LAST_CHUNK, BadFraming, chunk
 from blazar.proxy.wire.pool import Pool
@@ -22,6 +23,10 @@ MAX_CHILD_ERROR = 65536
 EVENT_ENDS = (b"\n\n\r\n", b"\r\n\r\n\r\n")
 """How a chunk ends whose last event is whole."""
 DONE = "[DONE]"
+MAX_OBJECT = 64 << 20
+"""Bytes of the longest JSON answer that is read whole."""
+
+Result = TypeVar("Result")
 
 
 class Dispatch:
@@ -32,32 +37,44 @@ class Dispatch:
         self._header_timeout = header_timeout
 
     def __call__(self, exchange: Exchange) -> Reply:
+        assert exchange.endpoint is not None, "stage admission has run"
         with Call(self._pool, exchange.endpoint, self._header_timeout) as call:
-            exchange.interrupt = call.interrupt
-            try:
-                with exchange.sink.watching(call.interrupt):
-                    reply = self._send(exchange, call)
-            except (ChildFailed, BadFraming) as error:
-                _say_why(exchange, error)
-                raise
-            finally:
-                exchange.interrupt = None
+            reply = _watched(exchange, call, _answer)
             if reply.complete:
                 call.settle()  # the client has its answer: that it leaves now is no reason to close
             return reply
 
-    @staticmethod
-    def _send(exchange: Exchange, call: Call) -> Reply:
-        if exchange.ended_by is not None:
-            raise exchange.ended_by
-        call.ask(exchange)
-        if call.head.status == 401:
-            raise ChildFailed(model=exchange.model, reason="it does not accept our secret")
-        if exchange.dialect.relays:
-            return _relay(exchange, call)
-        if call.head.status != 200:
-            raise _child_error(exchange, call)
-        return _translate(exchange, call) if exchange.stream else _assemble(exchange, call)
+    def fetch(self, exchange: Exchange, path: str, value: dict[str, Any]) -> dict[str, Any]:
+        """The JSON object with which the exchange's child answers `value` at `path`; the client gets nothing yet."""
+        exchange.upstream_path, exchange.upstream_body = path, dumps(value)
+        with Call(self._pool, exchange.endpoint, self._header_timeout) as call:
+            return _watched(exchange, call, _read_object)
+
+
+def _watched(exchange: Exchange, call: Call, read: Callable[[Exchange, Call], Result]) -> Result:
+    """Ask the child and `read` its answer, for as long as the client is there."""
+    exchange.interrupt = call.interrupt
+    try:
+        with exchange.sink.watching(call.interrupt):
+            if exchange.ended_by is not None:
+                raise exchange.ended_by
+            call.ask(exchange)
+            if call.head.status == 401:
+                raise ChildFailed(model=exchange.model, reason="it does not accept our secret")
+            return read(exchange, call)
+    except (ChildFailed, BadFraming) as error:
+        _say_why(exchange, error)
+        raise
+    finally:
+        exchange.interrupt = None
+
+
+def _answer(exchange: Exchange, call: Call) -> Reply:
+    if exchange.dialect.relays:
+        return _relay(exchange, call)
+    if call.head.status != 200:
+        raise _child_error(exchange, call)
+    return _translate(exchange, call) if exchange.stream else _assemble(exchange, call)
 
 
 def _say_why(exchange: Exchange, error: Exception) -> None:
@@ -128,6 +145,9 @@ def _translate(exchange: Exchange, call: Call) -> Reply:
     try:
         for event in _events(exchange, call):
             push(translator.feed(event))
+            if translator.stopped:
+                call.interrupt()
+                break
         push(translator.finish())
     except ClientGone:
         raise
@@ -147,16 +167,14 @@ def _translate(exchange: Exchange, call: Call) -> Reply:
 
 
 def _assemble(exchange: Exchange, call: Call) -> Reply:
-    assembler = Assembler()
+    assembler = Assembler(exchange.stops)
     for event in _events(exchange, call):
         assembler.feed(event)
-    answer: Answer = assembler.finish()
-    body = exchange.dialect.render(exchange, answer)
-    exchange.sink.start(200, [*exchange.headers, ("Content-Type", "application/json"),
-                              ("Content-Length", str(len(body)))])
-    exchange.sink.write(body)
-    exchange.sink.finish()
-    return Reply(200, usage=answer.usage)
+        if assembler.stopped:
+            call.interrupt()
+            break
+    answer = assembler.finish()
+    return exchange.answer(exchange.dialect.render(exchange, answer), answer.usage)
 
 
 def _events(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:
@@ -176,6 +194,34 @@ def _events(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:
             yield _event(exchange, data)
 
 
+# -- fetched answers, and errors -------------------------------------------------------------------------
+
+
+def _read_object(exchange: Exchange, call: Call) -> dict[str, Any]:
+    if call.head.status != 200:
+        raise _child_error(exchange, call)
+    try:
+        value = loads(_body(call, MAX_OBJECT))
+    except BadJson as error:
+        raise ChildFailed(model=exchange.model, reason=f"its answer is not usable JSON: {error}") from error
+    except (ChildClosed, BadFraming) as error:
+        _say_why(exchange, error)
+        raise _cause(exchange, error) from error
+    if not isinstance(value, dict):
+        raise ChildFailed(model=exchange.model, reason="its answer is not a JSON object")
+    return value
+
+
+def _body(call: Call, limit: int) -> bytes:
+    """The body of the child's answer; of one beyond `limit` bytes only the beginning."""
+    body = bytearray()
+    for _, payload in call.pieces():
+        body += payload
+        if len(body) > limit:
+            break
+    return bytes(body)
+
+
 def _event(exchange: Exchange, data: str) -> dict[str, Any]:
     try:
         event = loads(data.encode())
@@ -190,18 +236,10 @@ def _event(exchange: Exchange, data: str) -> dict[str, Any]:
 
 def _child_error(exchange: Exchange, call: Call) -> BlazarError:
     """The child's error answer as an error of ours; a 4xx keeps its status."""
-    body = bytearray()
-    try:
-        for _, payload in call.pieces():
-            body += payload
-            if len(body) > MAX_CHILD_ERROR:
-                break
-    except (ChildClosed, BadFraming):
-        pass
-    try:
-        value = loads(bytes(body))
-    except BadJson:
-        value = None
+    body, value = b"", None
+    with contextlib.suppress(ChildClosed, BadFraming, BadJson):
+        body = _body(call, MAX_CHILD_ERROR)
+        value = loads(body)
     told = value.get("error", value) if isinstance(value, dict) else body[:500].decode(errors="replace")
     return _told(exchange, told, call.head.status)
 

@@ -6,6 +6,7 @@ translate.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -18,6 +19,8 @@ class Sink(Protocol):
     started: bool
     gone: bool
     """The client has closed, or half-closed, its side."""
+    closing: bool
+    """No other request follows on this connection."""
 
     def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
         """Send the head. With `raw_chunked` the writes that follow already carry chunk framing."""
@@ -31,9 +34,24 @@ class Sink(Protocol):
     def abort(self) -> None:
         """End the connection so that the client can tell the body is not whole."""
 
+    def watching(self, on_gone: Callable[[], None]) -> AbstractContextManager[None]:
+        """A block in which `on_gone` is called, from the event loop, as soon as the client is gone."""
+
+
+def send_whole(sink: Sink, status: int, headers: list[tuple[str, str]], body: bytes,
+               content_type: str = "application/json") -> None:
+    """A whole answer into `sink`: head, body, end."""
+    sink.start(status, [*headers, ("Content-Type", content_type), ("Content-Length", str(len(body)))])
+    sink.write(body)
+    sink.finish()
+
 
 class ClientGone(Exception):
     """The client closed its connection; nothing can be told to it any more."""
+
+
+class ClientSlow(ClientGone):
+    """The client read nothing for so long that its request was cancelled."""
 
 
 class Retryable(Exception):
@@ -84,8 +102,28 @@ class Answer:
     usage: Usage = field(default_factory=Usage)
 
 
+@dataclass
+class Inputs:
+    """What is to be embedded, in order: texts or lists of token ids. With `truncate` what is too long is cut off."""
+
+    items: list[str] | list[list[int]]
+    truncate: bool = False
+
+
+@dataclass
+class Embedded:
+    """One vector for each input, in the order of the inputs, and the tokens they were made of."""
+
+    vectors: list[list[float]]
+    prompt_tokens: int
+
+
 class Translator(Protocol):
     """Turns the child's stream into the client's stream, one parsed child event at a time. One per attempt."""
+
+    @property
+    def stopped(self) -> bool:
+        """The answer has ended, whatever the child may still send."""
 
     def feed(self, event: dict[str, Any]) -> bytes:
         """The client's bytes for one chat-completion chunk (may be empty)."""
@@ -108,7 +146,7 @@ class Exchange:
     id: str
     dialect: Any
     operation: str
-    """What is asked in that dialect: `chat`, `completions`, `generate`, `messages`."""
+    """What is asked in that dialect: `chat`, `completions`, `generate`, `messages`, `embeddings` and so on."""
     asked: str
     """The model's name as the client wrote it."""
     stream: bool
@@ -116,6 +154,12 @@ class Exchange:
     payload: dict[str, Any]
     upstream_path: str = "/v1/chat/completions"
     upstream_body: bytes = b""
+    needs: str = "completion"
+    """The capability that the model must have."""
+    stops: tuple[str, ...] = ()
+    """Texts at which the answer ends, for the dialects that translate."""
+    inputs: Inputs | None = None
+    """What is to be embedded."""
     keep_alive: float | None = None
     """Seconds to stay loaded after this, negative for ever; None when the client did not say."""
     model: str = ""
@@ -124,7 +168,8 @@ class Exchange:
     knobs: dict[str, Any] = field(default_factory=dict)
     headers: list[tuple[str, str]] = field(default_factory=list)
     """Headers for the client, complete before dispatch."""
-    sink: Any = None
+    sink: Sink = field(init=False, repr=False)
+    """Set by the resource, before the first stage."""
     started: float = 0.0
     load_ns: int = 0
     """Nanoseconds spent waiting for the model to load."""
@@ -133,6 +178,11 @@ class Exchange:
     """Why the gateway itself ended this exchange, when it did."""
     interrupt: Callable[[], None] | None = None
     """Wakes whoever waits for the child's bytes; set while there is a connection to the child."""
+
+    def answer(self, body: bytes, usage: Usage | None = None) -> "Reply":
+        """Send `body`, a whole JSON answer, with status 200."""
+        send_whole(self.sink, 200, self.headers, body)
+        return Reply(200, usage=usage)
 
     def end(self, error: Exception) -> None:
         """End the exchange from outside: the child's connection closes and `error` is told to the client."""

@@ -5,19 +5,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 from blazar.config.config import Config
-from blazar.errors import ShuttingDown
+from blazar.errors import BlazarError, ShuttingDown
 from blazar.proxy import greens
 from blazar.proxy.auth import KeyRing
+from blazar.proxy.cors import Cors
 from blazar.proxy.dialects.anthropic import AnthropicDialect
 from blazar.proxy.dialects.dialect import Dialect
 from blazar.proxy.dialects.ollama import OllamaDialect
 from blazar.proxy.dialects.openai import OpenAIDialect
 from blazar.proxy.directory import Directory
 from blazar.proxy.dispatch import Dispatch
+from blazar.proxy.hosts import HostCheck
 from blazar.proxy.ledger import Ledger
 from blazar.proxy.pipeline import Forward, Stage, compose
 from blazar.proxy.stages.admission import Admission
 from blazar.proxy.stages.auth import Auth
+from blazar.proxy.stages.capability import Capability
 from blazar.proxy.stages.knobs import knobs
 from blazar.proxy.stages.name import Name
 from blazar.proxy.stages.resolve import Resolve
@@ -40,18 +43,21 @@ class Gateway:
         self.ledger = ledger
         self.supervisor = supervisor
         self.keys = KeyRing(config.keys, directory.resolve)
+        self.hosts = HostCheck(config)
+        self.cors = Cors(config)
         self.max_body = config.max_body_mb << 20
         self.draining = False
         """Set by the worker when it stops: answers say `Connection: close` from then on."""
         self.write_timeout = float(config.client_write_timeout_secs)
         self.pool = Pool()
+        openai = OpenAIDialect(config.json_scan_over_kb << 10, greens.give_way)
         self.dialects: dict[str, Dialect] = {
-            dialect.name: dialect for dialect in (OpenAIDialect(), OllamaDialect(), AnthropicDialect())}
+            dialect.name: dialect for dialect in (openai, OllamaDialect(), AnthropicDialect())}
         self.dispatch = Dispatch(self.pool, config.child_header_timeout_secs or None)
         self._stages: dict[str, Stage] = {
-            "trace": Trace(ledger), "name": Name(directory), "auth": Auth(self.keys), "knobs": knobs,
-            "retry": Retry(directory), "resolve": Resolve(directory),
-            "admission": Admission(ledger, supervisor, directory)}
+            "trace": Trace(ledger), "name": Name(directory), "auth": Auth(self.keys),
+            "capability": Capability(directory), "knobs": knobs, "retry": Retry(directory),
+            "resolve": Resolve(directory), "admission": Admission(ledger, supervisor, directory)}
 
     @classmethod
     def connect(cls, control: Path, fallback: Callable[[], Config] | None = None) -> "Gateway":
@@ -62,8 +68,13 @@ class Gateway:
         """
         directory, ledger = Directory(), Ledger()
         supervisor = Supervisor(control, directory, ledger)
-        plain = supervisor.start(patient=fallback is not None)
-        config = Config.from_dict(plain) if plain is not None else fallback()
+        try:
+            config = Config.from_dict(supervisor.start())
+        except (BlazarError, OSError):
+            if fallback is None:
+                raise
+            supervisor.keep_trying()
+            config = fallback()
         return cls(config, directory, ledger, supervisor)
 
     def pipeline(self, names: frozenset[str], last: Forward) -> Forward:

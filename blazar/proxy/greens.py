@@ -4,7 +4,12 @@ from collections.abc import Callable
 
 from gevent import Timeout, getcurrent, kill, sleep, spawn
 
-__all__ = ["Timeout", "interrupter", "sleep", "spawn"]
+__all__ = ["Timeout", "give_way", "interrupter", "sleep", "spawn"]
+
+
+def give_way() -> None:
+    """Let everything run that can, before going on with something long."""
+    sleep(0)
 
 
 def interrupter(reason: Callable[[], BaseException]) -> Callable[[], None]:

@@ -18,7 +18,7 @@ except ImportError:
 
 MAX_DEPTH = 128
 MAX_DIGITS = 4300
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -33,7 +33,7 @@ def loads(body: bytes | str) -> Any:
     """
     if isinstance(body, str):
         body = body.encode(errors="replace")
-    body = body.removeprefix(_BOM)
+    body = body.removeprefix(BOM)
     if orjson is not None:
         try:
             return _shallow(orjson.loads(body), body)
@@ -49,8 +49,12 @@ def load_object(body: bytes) -> dict[str, Any]:
     except BadJson as bad:
         raise RequestRefused(f"the request body is not usable JSON: {bad}") from None
     if not isinstance(value, dict):
-        raise RequestRefused(f"the request body must be a JSON object, like {{\"model\": ...}}; got {name_of(value)}")
+        raise not_an_object(value)
     return value
+
+
+def not_an_object(value: Any) -> RequestRefused:
+    return RequestRefused(f"the request body must be a JSON object, like {{\"model\": ...}}; got {name_of(value)}")
 
 
 def dumps(value: Any) -> bytes:
@@ -83,15 +87,16 @@ def _read(body: bytes) -> Any:
     try:
         value = _shallow(_DECODER.decode(body.decode()), body)
     except UnicodeDecodeError as bad:
-        raise BadJson(_encoding_problem(body, bad.start)) from None
+        raise BadJson(encoding_problem(body, bad.start)) from None
     except json.JSONDecodeError as bad:
-        raise BadJson(_encoding_problem(body, None) if b"\0" in body[:4] else str(bad)) from None
+        raise BadJson(encoding_problem(body, None) if b"\0" in body[:4] else str(bad)) from None
     except RecursionError:
-        raise _too_deep() from None
+        raise too_deep() from None
     return _sayable(value) if b"\\ud" in body.lower() else value
 
 
-def _encoding_problem(body: bytes, position: int | None) -> str:
+def encoding_problem(body: bytes, position: int | None) -> str:
+    """Why `body` is not UTF-8, whose byte at `position` cannot be read."""
     if body[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in body[:4]:
         return "it is UTF-16 or UTF-32; send UTF-8"
     return f"it is not UTF-8: byte {body[position or 0]:#04x} at offset {position}"
@@ -107,10 +112,10 @@ def _shallow(value: Any, body: bytes) -> Any:
                  if isinstance(inner, dict | list)]
         if not level:
             return value
-    raise _too_deep()
+    raise too_deep()
 
 
-def _too_deep() -> BadJson:
+def too_deep() -> BadJson:
     return BadJson(f"it is nested more than {MAX_DEPTH} levels deep")
 
 

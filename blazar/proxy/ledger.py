@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from blazar.proxy.exchange import Exchange
+from blazar.proxy.exchange import ClientGone, ClientSlow, Exchange
 
 KEPT = 600.0
 """Seconds after its last use for which an idle child is still reported."""
@@ -38,6 +38,10 @@ class Ledger:
         self._closing: Exception | None = None
         self.revision = 0
         """Grows with every change of a count, so that a reporter knows whether there is news."""
+        self.clients_gone = 0
+        """Exchanges cancelled because the client left."""
+        self.clients_slow = 0
+        """Exchanges cancelled because the client read nothing for too long."""
 
     def now(self) -> float:
         return self._clock()
@@ -115,6 +119,13 @@ class Ledger:
 
     def leave(self, exchange: Exchange) -> None:
         self._exchanges.pop(id(exchange), None)
+
+    def cancelled(self, cause: ClientGone) -> None:
+        """Count an exchange that its client gave up, or was too slow for."""
+        if isinstance(cause, ClientSlow):
+            self.clients_slow += 1
+        else:
+            self.clients_gone += 1
 
     def under_way(self) -> int:
         return len(self._exchanges)

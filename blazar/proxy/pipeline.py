@@ -17,6 +17,7 @@ ORDER = (
     "trace",      # in-flight entry, request id
     "name",       # the canonical name, so that no spelling slips past the next stage
     "auth",       # is this model allowed to this API key
+    "capability",  # can this model do what is asked
     "knobs",      # per-request options; those that are not active are refused
     # once for each attempt
     "retry",      # at most one more attempt, only before any byte
@@ -26,7 +27,9 @@ ORDER = (
 
 GENERATION = frozenset(ORDER)
 """The stage set of routes that make a model answer."""
-LOADING = GENERATION - {"retry"}
+ASKING = frozenset({"trace", "name", "auth", "capability", "knobs", "retry", "resolve", "admission"})
+"""The stage set of routes that ask a model something without making it write."""
+LOADING = GENERATION - {"capability", "retry"}
 """The stage set of a request that only loads a model."""
 UNLOADING = frozenset({"trace", "name", "auth"})
 """The stage set of a request that only names a model."""

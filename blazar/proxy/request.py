@@ -7,16 +7,20 @@ from typing import Any
 
 from gunicorn.http.errors import NoMoreData, ParseException
 
-from blazar.errors import BodyTooLarge, RequestRefused
+from blazar.errors import BodyTooLarge, CodingRefused, RequestRefused, RequestStalled
 from blazar.proxy import greens
-from blazar.proxy.exchange import ClientGone
+from blazar.proxy.exchange import ClientGone, send_whole
+from blazar.proxy.wire.framing import BadFraming
+from blazar.proxy.wire.request_head import authority_of
 from blazar.proxy.wire.sinks import SocketSink
-from blazar.units import format_bytes
+from blazar.units import format_bytes, format_duration
 
+REQUEST = "blazar.request"
+"""Where the environ keeps our Request."""
 EXPECTS = "HTTP_BLAZAR_EXPECT"
 """Where our gunicorn worker puts `Expect`, so that it is answered only once the body is wanted."""
 READ_SIZE = 65536
-READ_TIMEOUT = 60.0
+READ_TIMEOUT = 30.0
 """Seconds a client may pause within its body."""
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
@@ -26,16 +30,21 @@ class Request:
     """Reads from the WSGI environ; writes to the client's own socket."""
 
     def __init__(self, environ: dict[str, Any], *, max_body: int, write_timeout: float,
-                 draining: Callable[[], bool] = lambda: False) -> None:
+                 read_timeout: float = READ_TIMEOUT, draining: Callable[[], bool] = lambda: False) -> None:
         self.method: str = environ["REQUEST_METHOD"]
-        self.path: str = environ.get("PATH_INFO", "/").encode("latin-1").decode(errors="replace")
+        self.path: str = (environ.get("PATH_INFO") or "/").encode("latin-1").decode(errors="replace")
         self.headers = _headers(environ)
         """By lower-case name."""
+        self.host = authority_of(environ.get("RAW_URI", "")) or self.headers.get("host", "")
+        """Host and port for which the request is meant."""
+        self.cors: tuple[tuple[str, str], ...] = ()
+        """What a browser is told about the page that sent this."""
         given = self.headers.get("x-request-id", "")
         self.id = given if _REQUEST_ID.fullmatch(given) else f"req_{secrets.token_hex(12)}"
         self.api_key: Any = None
         self._environ = environ
         self._max_body = max_body
+        self._read_timeout = read_timeout
         self._has_body = _has_body(environ)
         self.sink = SocketSink(environ["gunicorn.socket"], old=environ.get("SERVER_PROTOCOL") == "HTTP/1.0",
                                closing="close" in self.headers.get("connection", "").lower(),
@@ -43,11 +52,15 @@ class Request:
                                write_timeout=write_timeout, draining=draining)
 
     def body(self) -> bytes:
-        """The whole body. Raises BodyTooLarge, or ClientGone when the client left before its end."""
+        """The whole body. Raises BodyTooLarge, CodingRefused, RequestStalled and RequestRefused, or ClientGone when the
+        client left before its end."""
+        coding = self.headers.get("content-encoding", "").strip().lower()
+        if coding not in ("", "identity"):
+            raise CodingRefused(coding=coding[:40])
         length = int(self._environ.get("CONTENT_LENGTH") or 0)
         if length > self._max_body:
             raise self._too_large()
-        if self._has_body and self._environ.get(EXPECTS, "").lower() == "100-continue":
+        if self._has_body and not self.sink.old and self._environ.get(EXPECTS, "").lower() == "100-continue":
             self._environ["gunicorn.socket"].sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
         parts, size = [], 0
         while data := self._read():
@@ -61,25 +74,23 @@ class Request:
         return b"".join(parts)
 
     def _read(self) -> bytes:
+        stalled = RequestStalled(part="body", limit=format_duration(self._read_timeout))
         try:
-            with greens.Timeout(READ_TIMEOUT, ClientGone()):
+            with greens.Timeout(self._read_timeout, stalled):
                 return self._environ["wsgi.input"].read(READ_SIZE)
         except (NoMoreData, ConnectionError) as error:
             raise ClientGone from error
-        except (OSError, ParseException) as error:  # gunicorn's words for bad chunks
+        except (BadFraming, OSError, ParseException) as error:  # ours and gunicorn's words for bad chunks
             raise RequestRefused(f"the request body breaks the rules of HTTP: {error}") from error
 
     def answer(self, status: int, body: bytes, content_type: str = "application/json",
                headers: tuple[tuple[str, str], ...] = ()) -> None:
         """Send a whole answer."""
-        self.sink.start(status, [*self.own_headers(), *headers, ("Content-Type", content_type),
-                                 ("Content-Length", str(len(body)))])
-        self.sink.write(body)
-        self.sink.finish()
+        send_whole(self.sink, status, [*self.own_headers(), *headers], body, content_type)
 
     def own_headers(self) -> list[tuple[str, str]]:
         """The headers that every answer carries."""
-        return [("X-Request-Id", self.id)]
+        return [("X-Request-Id", self.id), *self.cors]
 
     def _too_large(self) -> BodyTooLarge:
         return BodyTooLarge(limit=format_bytes(self._max_body))

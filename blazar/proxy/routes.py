@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from blazar.proxy.pipeline import GENERATION
+from blazar.proxy.pipeline import ASKING, GENERATION
 
 
 @dataclass(frozen=True)
 class Route:
-    """One method of one path. A GET route answers HEAD too."""
+    """One method of one path. A GET route answers HEAD too, and every path answers OPTIONS."""
 
     method: str
     path: str
@@ -26,15 +26,19 @@ ROUTES = (
     # OpenAI
     Route("POST", "/v1/chat/completions", "generation.generate", "openai", "chat", GENERATION),
     Route("POST", "/v1/completions", "generation.generate", "openai", "completions", GENERATION),
+    Route("POST", "/v1/embeddings", "embeddings.embed", "openai", "embeddings", ASKING),
     Route("GET", "/v1/models", "models.openai_list", "openai"),
     Route("GET", "/v1/models/{name}", "models.openai_model", "openai"),
     Route("GET", "/v1/models/{name}/{more}", "models.openai_model", "openai"),  # a name may hold two slashes
     Route("GET", "/v1/models/{name}/{more}/{most}", "models.openai_model", "openai"),
     # Anthropic
     Route("POST", "/v1/messages", "generation.generate", "anthropic", "messages", GENERATION),
+    Route("POST", "/v1/messages/count_tokens", "tokens.count", "anthropic", "count_tokens", ASKING),
     # Ollama
     Route("POST", "/api/chat", "generation.generate", "ollama", "chat", GENERATION),
     Route("POST", "/api/generate", "generation.generate", "ollama", "generate", GENERATION),
+    Route("POST", "/api/embed", "embeddings.embed", "ollama", "embed", ASKING),
+    Route("POST", "/api/embeddings", "embeddings.embed", "ollama", "embeddings", ASKING),
     Route("GET", "/api/version", "status.version", "ollama"),
     Route("GET", "/api/tags", "models.tags", "ollama"),
     Route("GET", "/api/ps", "models.ps", "ollama"),
@@ -47,9 +51,17 @@ PREFIXES = (("/v1/messages", "anthropic"), ("/v1", "openai"), ("/api", "ollama")
 
 
 def methods(path: str) -> dict[str, Route]:
-    """The routes of one path of the table by method, HEAD included."""
+    """The routes of one path of the table by method, HEAD and OPTIONS included."""
     found = {route.method: route for route in ROUTES if route.path == path}
-    return {**found, "HEAD": found["GET"]} if "GET" in found else found
+    if not found:
+        return {}
+    head = {"HEAD": found["GET"]} if "GET" in found else {}
+    return {**found, **head, "OPTIONS": Route("OPTIONS", path, "status.options", dialect_of(path), open=True)}
+
+
+def allowed(path: str) -> str:
+    """The methods of one path of the table, as `Allow` lists them."""
+    return ", ".join(sorted(methods(path)))
 
 
 def dialect_of(path: str) -> str:

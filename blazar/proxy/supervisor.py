@@ -38,18 +38,13 @@ class Supervisor:
         self.on_stopping: Callable[[float], None] = lambda grace: None
         """Called with the seconds after which exchanges are to be ended."""
 
-    def start(self, patient: bool = False) -> dict[str, Any] | None:
-        """Connect, say hello; the settings as plain values.
+    def start(self) -> dict[str, Any]:
+        """Connect, say hello; the settings as plain values. Raises SupervisorGone when there is no supervisor."""
+        return self._hello()["config"]
 
-        Without a supervisor: raises SupervisorGone, or, when `patient`, gives None and goes on trying.
-        """
-        try:
-            return self._hello()["config"]
-        except (BlazarError, OSError):
-            if not patient:
-                raise
-            greens.spawn(self._reconnect)
-            return None
+    def keep_trying(self) -> None:
+        """Connect in the background, as often as it takes."""
+        greens.spawn(self._reconnect)
 
     def ensure_ready(self, model: str) -> Endpoint:
         """Wait until a child serves `model`. Raises what the supervisor says when it cannot be."""
@@ -106,7 +101,7 @@ class Supervisor:
         if self._link is link:
             self._link = None
             log.warning("the control connection to the supervisor closed; connecting again")
-            greens.spawn(self._reconnect)
+            self.keep_trying()
 
     def _reconnect(self) -> None:
         pause = FIRST_PAUSE

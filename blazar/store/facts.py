@@ -53,6 +53,12 @@ class ModelFacts:
     """The file's metadata but for arrays and the template."""
 
     @property
+    def pooling(self) -> int:
+        """llama.cpp's number of how token vectors become the text's; 0 when the file names none."""
+        value = self.model_info.get(f"{self.architecture}.pooling_type")
+        return value if isinstance(value, int) else 0
+
+    @property
     def parameter_size(self) -> str:
         return format_count(self.parameter_count)
 

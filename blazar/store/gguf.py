@@ -66,7 +66,6 @@ class Header:
     kept: int = 0
     """Bytes of the kept texts."""
     parameter_count: int = 0
-    tensor_count: int = 0
     elements_by_type: dict[str, int] = field(default_factory=dict)
 
 
@@ -185,7 +184,6 @@ def _read_tensors(cursor: "_Cursor", header: Header, count: int) -> None:
         end = max(end, offset + -(-elements // block) * block_bytes)
         header.parameter_count += elements
         header.elements_by_type[label] = header.elements_by_type.get(label, 0) + elements
-    header.tensor_count = count
     needed = _aligned(cursor.at, header) + end
     if needed > header.size:
         raise _Refused(f"it is cut short: its tensors end at byte {needed}, the file at {header.size}; "

@@ -44,7 +44,8 @@ class Installed:
                 "architecture": facts.architecture, "family": facts.architecture, "format": "gguf",
                 "parameter_count": facts.parameter_count, "parameter_size": facts.parameter_size,
                 "quantization": facts.quantization, "context_length": facts.context_length or 0,
-                "capabilities": list(facts.capabilities), "embedding_length": facts.embedding_length or 0}
+                "capabilities": list(facts.capabilities), "embedding_length": facts.embedding_length or 0,
+                "pooling": facts.pooling}
 
     def description(self) -> dict[str, Any]:
         """All that is known of the model."""

@@ -95,7 +95,7 @@ class Store:
             with told_in_words(folder), open(partial, "xb") as copy:
                 digest = copy_hashed(_blocks(path), copy, facts.size, "install", progress)
             fallback = default_name(facts, path)
-            return self.adopt(partial, digest, name, fallback, source or f"file {path.absolute()}")
+            return self.adopt(partial, digest, name, fallback, source or f"file {_text_of(path.absolute())}")
 
     def adopt(self, partial: Path, digest: str, name: str | None, fallback: str, source: str,
               license: str | None = None) -> Summary:
@@ -197,6 +197,11 @@ def _blocks(path: Path) -> Iterator[bytes]:
                 yield block
     except OSError as error:
         raise ModelFileRefused(path=path, reason=f"it cannot be read ({error.strerror})") from error
+
+
+def _text_of(path: Path) -> str:
+    """File names are bytes; what is no text in them is replaced."""
+    return os.fsencode(path).decode(errors="replace")
 
 
 def _place(partial: Path, blob: Path) -> None:

@@ -34,6 +34,7 @@ class Answers:
         self._on_first_hello: Callable[[], None] | None = on_first_hello
         self._models: dict[str, Any] = {}
         self._aliases: dict[str, str] = {}
+        self._reads = self._newest_read = 0
         self._kinds: dict[str, Callable[[Link, Message], None]] = {
             "hello": self._hello, "ensure_ready": self._ensure_ready, "evict": self._evict, "remove": self._remove,
             "keep_alive": self._keep_alive, "describe": self._describe, "changed": self._changed,
@@ -69,12 +70,18 @@ class Answers:
 
     def _refresh_store(self, link: Link, message: Message) -> None:
         """Read the store again on a thread, tell the gateway, then answer."""
+        self._reads += 1
+        number = self._reads
+
         def refreshed(found: Any, error: BlazarError | None) -> None:
             if error is not None:
                 link.refuse(message, error)
                 return
-            self._models, self._aliases = found
-            self.push()
+            if number > self._newest_read:  # two may end in the other order than they began
+                self._newest_read = number
+                self._models, self._aliases = found
+                self._fleet.compare({name: model["digest"] for name, model in self._models.items()})
+                self.push()
             link.answer(message)
 
         self._pool.submit(refreshed, lambda: (self._store.snapshot_models(), self._store.aliases()))

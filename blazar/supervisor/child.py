@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from blazar.engines.lane import Lane, Launch
+from blazar.engines.lane import Command, Lane, Launch
 from blazar.errors import BlazarError, LoadFailed
 from blazar.paths import Paths
 from blazar.supervisor import processes, spawn
@@ -37,6 +37,7 @@ class Prepared:
 
     launch: Launch
     lane: Lane
+    command: Command
     size: int
     """Bytes of the model's file."""
     limit: float
@@ -67,6 +68,8 @@ class Child:
         self.keep_alive = keep_alive
         self._default_keep_alive = keep_alive
         self.generation = 0
+        self.outdated = False
+        """Whether the store has another file under its model's name by now, or none."""
         self._means = means
         self._waiters: list[Waiter] = []
         self._when_absent: list[Callable[[], None]] = []
@@ -107,6 +110,8 @@ class Child:
     def start(self) -> None:
         self.generation += 1
         self.keep_alive = self._default_keep_alive
+        self.outdated = False
+        self._prepared = None
         self._tries = 0
         self._why = None
         self._enter(State.STARTING)
@@ -118,6 +123,11 @@ class Child:
         self.keep_alive = seconds
         if self.endpoint is not None:
             self.endpoint = replace(self.endpoint, keep_alive=seconds)
+
+    def compare(self, digest: str | None) -> None:
+        """`digest` is the file that the store has under the model's name."""
+        if self._prepared is not None and self._prepared.launch.facts["digest"] != digest:
+            self.outdated = True
 
     def drain(self) -> None:
         self._enter(State.DRAINING)
@@ -160,16 +170,17 @@ class Child:
             self._gone()
             return
         self._prepared = prepared
-        self._spawn(0 if prepared.launch.program.picks_port else spawn.free_port(HOST))
+        self._spawn(picks_port=prepared.launch.program.picks_port)
 
-    def _spawn(self, port: int) -> None:
+    def _spawn(self, picks_port: bool) -> None:
         assert self._prepared is not None
         launch, lane = self._prepared.launch, self._prepared.lane
         secret_file = launch.secret_file
-        command = lane.command(launch)
+        command = self._prepared.command
         loop = self._means.loop
         self._tries += 1
         try:
+            port = 0 if picks_port else spawn.free_port(HOST)
             self._secret = spawn.write_secret(secret_file) if secret_file else None
             process = spawn.spawn([*command.argv, *lane.address_flags(HOST, port)], self.model, self._means.paths,
                                   lambda ended: loop.post(self._on_exit, ended), command.env,
@@ -194,7 +205,7 @@ class Child:
 
     def _serve(self, process: spawn.Process, ready: Ready) -> None:
         assert self._prepared is not None
-        planned = self._prepared.lane.command(self._prepared.launch)
+        planned = self._prepared.command
         self.ready_at = self._means.loop.now()
         self.endpoint = Endpoint(
             child_id=self.id, model=self.model, address=(HOST, ready.port), secret=self._secret,
@@ -225,7 +236,7 @@ class Child:
         if self._why is not None or self._tries >= PORT_TRIES or not _port_was_the_trouble(process):
             return False
         log.warning("%s: could not listen, trying another port", self.id)
-        self._spawn(spawn.free_port(HOST))
+        self._spawn(picks_port=False)
         return True
 
     def _crashed(self, process: spawn.Process) -> None:

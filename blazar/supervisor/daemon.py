@@ -1,6 +1,6 @@
 """`serve`: start order, signals, and the orderly stop.
 
-Start: lock, sweep, bind, database, control socket, gateway; the daemon counts as up when a gateway worker has said
+Start: lock, bind, sweep, database, control socket, gateway; the daemon counts as up when a gateway worker has said
 hello. Stop: the gateway first, since it holds the clients; then the children. A second signal ends everything at once.
 """
 
@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from blazar.config.config import Config
 from blazar.config.effective import effective
@@ -36,6 +37,9 @@ from blazar.telemetry import log as logs
 
 log = logging.getLogger(__name__)
 
+STORE_THREADS = 4
+"""Questions about the store that are answered at a time."""
+
 
 def serve(config: Config, paths: Paths, launcher: Sequence[str] = LAUNCHER) -> int:
     """Run the daemon until it is told to stop; 0, or 1 when the gateway does not start.
@@ -60,10 +64,10 @@ class Daemon:
         self._grace = float(config.shutdown_grace_secs)
         self._signals = 0
         self._exit_code = 0
-        remaining = sweep(paths)
+        self._listener = listen(config.host, config.port, paths.data_dir_id)
+        remaining = sweep(paths)  # after the bind, which a daemon that has lost its data dir to us would refuse
         if remaining:
             log.error("pids %s of an earlier run do not end", remaining)
-        self._listener = listen(config.host, config.port, paths.data_dir_id)
         self._url = url_of(self._listener)
         store = Store(paths, holds_daemon_lock=True)
         self._loop = Loop()
@@ -76,14 +80,18 @@ class Daemon:
                             max_loaded=config.max_loaded_models, keep_alive=float(config.idle_timeout_secs or -1))
         self._gateway = Gateway(self._loop, paths, workers, self._listener, self._grace, self._give_up, launcher)
         self._answers = Answers(config.as_dict(), time.time(), self._url, store=store, fleet=self._fleet,
-                                workers=workers, gateway=self._gateway, pool=pool, on_first_hello=self._up)
-        self._answers.read_store()
+                                workers=workers, gateway=self._gateway, pool=Pool(self._loop, STORE_THREADS),
+                                on_first_hello=self._up)
         self._server = ControlServer(paths.control_socket, self._loop, self._answers.take, self._answers.drop)
+        self._answers.read_store()  # after the control socket: a pull that ends from now on can tell us
         self._change_posted = False
 
     def run(self) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._loop.post(self._asked_to_stop))
+        signal.signal(signal.SIGHUP, lambda *_: self._loop.post(
+            log.warning, "SIGHUP: this version does not read its configuration again; restart it for that"))
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, the end of a child could not be seen
         self._loop.post(self._gateway.start)
         self._loop.post(self._gateway.watch)
         try:
@@ -98,7 +106,8 @@ class Daemon:
     def _up(self) -> None:
         log.info("listening on %s", self._url)
         notify("READY=1")
-        print(f"blazar: listening on {self._url}", flush=True)
+        with suppress(OSError):  # whoever reads our output may be gone
+            print(f"blazar: listening on {self._url}", flush=True)
 
     def _changed(self) -> None:
         """Several changes in one go make one push."""

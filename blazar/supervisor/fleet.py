@@ -1,14 +1,14 @@
 """All children: who is asked for, who may start, who must go. Carries out what the pure deciders decide."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from blazar.errors import LoadFailed, ShuttingDown
 from blazar.supervisor import scheduler
 from blazar.supervisor.actions import Action, Evict, Start, Wake
 from blazar.supervisor.child import Child, Means, Waiter
-from blazar.supervisor.policies import evict, idle
+from blazar.supervisor.policies import evict, idle, outdated
 from blazar.supervisor.snapshot import ChildView, Snapshot
 from blazar.supervisor.states import State
 from blazar.supervisor.workers import Workers
@@ -57,6 +57,12 @@ class Fleet:
             self._drain(child, "asked for")
         elif child.state in (State.QUEUED, State.STARTING):
             child.stop(LoadFailed(model=model, reason="it was stopped while it was loading", output=""))
+
+    def compare(self, digests: Mapping[str, str]) -> None:
+        """`digests` are the files that the store has now, by model: children of others go."""
+        for name, child in self._children.items():
+            child.compare(digests.get(name))
+        self._carry_out(outdated.decide(self._view()))
 
     def endpoints(self) -> dict[str, dict[str, Any]]:
         """The ready children, for the gateway."""
@@ -117,7 +123,10 @@ class Fleet:
 
     def _look_around(self) -> None:
         self._means.loop.later(LOOK_AROUND, self._look_around)
-        if idle.decide(self._means.loop.now(), self._view()) and not self._stopping:
+        if self._stopping:
+            return
+        self._carry_out(outdated.decide(self._view()))
+        if idle.decide(self._means.loop.now(), self._view()):
             self._workers.refresh(self._evict_idle)
 
     def _evict_idle(self) -> None:
@@ -149,7 +158,7 @@ class Fleet:
     def _view_of(self, child: Child) -> ChildView:
         use = self._workers.use_of(child.id)
         return ChildView(child.model, child.state, child.keep_alive, child.ready_at, use.last_used, use.in_flight,
-                         child.asked_at, child.not_before)
+                         child.asked_at, child.not_before, child.outdated)
 
     def _child(self, model: str) -> Child:
         if model not in self._children:

@@ -6,10 +6,8 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-import blazar
-from blazar.paths import Paths
+from blazar.paths import Paths, package_home
 from blazar.supervisor.loop import Loop
 from blazar.supervisor.spawn import Process, spawn
 from blazar.supervisor.workers import Workers
@@ -25,14 +23,18 @@ BOOT_LIMIT = 30.0
 CHECK_EVERY = 1.0
 FIRST_FAILURES = 3
 """Exits before any worker said hello, after which the daemon gives up."""
+LONGEST_PAUSE = 5.0
+"""Seconds until a gunicorn that keeps failing is started again."""
+STALL = 3.0
+"""Seconds between two looks from which on it was us who stood still."""
 AFTER_GRACE = 3.0
 """Seconds beyond the grace time that gunicorn has for ending streams with a word."""
 
 
 def python_path() -> str:
-    """PYTHONPATH for a `python -P` child: the folder of this package first."""
-    home = str(Path(blazar.__file__).parent.parent)
-    return os.pathsep.join(dict.fromkeys([home, *os.environ.get("PYTHONPATH", "").split(os.pathsep)])).strip(":")
+    """The gateway's PYTHONPATH: the folder of this package, then what we were given."""
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return os.pathsep.join(dict.fromkeys([str(package_home()), *filter(None, given)]))
 
 
 class Gateway:
@@ -51,7 +53,7 @@ class Gateway:
         self._process: Process | None = None
         self._failures = 0
         self._served = False
-        self._alone_since = loop.now()
+        self._alone_since = self._looked_at = loop.now()
         self._when_gone: Callable[[], None] | None = None
 
     @property
@@ -63,11 +65,15 @@ class Gateway:
             return
         fd = self._listener.fileno()
         self._alone_since = self._loop.now()
-        self._process = spawn(
-            [*self._launcher, "--fd", str(fd), "--control", str(self._paths.control_socket),
-             "--grace", f"{self._grace:g}"],
-            NAME, self._paths, lambda ended: self._loop.post(self._on_exit, ended),
-            {"PYTHONPATH": python_path()}, death="INT", pass_fds=[fd])
+        try:
+            self._process = spawn(
+                [*self._launcher, "--fd", str(fd), "--control", str(self._paths.control_socket),
+                 "--grace", f"{self._grace:g}"],
+                NAME, self._paths, lambda ended: self._loop.post(self._on_exit, ended),
+                {"PYTHONPATH": python_path()}, death="INT", pass_fds=[fd])
+        except OSError as error:
+            self._failed(f"gunicorn cannot be started: {error}")
+            return
         log.info("gateway: started gunicorn, pid %d", self._process.pid)
 
     def greeted(self) -> None:
@@ -79,9 +85,12 @@ class Gateway:
         """Every second: a worker without a heartbeat, or no worker at all, means a fresh gunicorn."""
         self._loop.later(CHECK_EVERY, self.watch)
         now = self._loop.now()
+        stalled, self._looked_at = now - self._looked_at > STALL, now
         workers = self._workers.all()
-        if workers:
+        if workers or stalled:
             self._alone_since = now
+        if stalled:
+            return  # stopped or starved ourselves: the beats of that time are still to be read
         silent = [worker.pid for worker in workers if now - worker.last_beat > BEAT_LIMIT]
         if self._process is not None and (silent or now - self._alone_since > BOOT_LIMIT):
             log.error("gateway: %s; starting it anew",
@@ -109,13 +118,19 @@ class Gateway:
         if self._when_gone is not None:
             self._gone()
             return
-        self._failures += 1
         said = "\n".join(process.last_lines())
-        log.error("gateway: gunicorn ended (%s); its last lines:\n%s", process.exit_code, said)
+        self._failed(f"gunicorn ended ({process.exit_code}); its last lines:\n{said}")
+
+    def _failed(self, reason: str) -> None:
+        """Start it again after a while, unless that can come to nothing."""
+        self._failures += 1
+        log.error("gateway: %s", reason)
         if not self._served and self._failures >= FIRST_FAILURES:
-            self._give_up(f"the gateway does not start; its last lines:\n{said}")
-            return
-        self._loop.later(min(5.0, 0.1 * 2 ** (self._failures - 1)), self.start)
+            self._give_up(f"the gateway does not start: {reason}")
+        elif not self._paths.control_socket.exists():
+            self._give_up(f"{self._paths.control_socket} is gone, so no gateway can reach this daemon; start it again")
+        else:
+            self._loop.later(min(LONGEST_PAUSE, 0.1 * 2 ** min(self._failures - 1, 10)), self.start)
 
     def _gone(self) -> None:
         then, self._when_gone = self._when_gone, lambda: None

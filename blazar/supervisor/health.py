@@ -50,8 +50,8 @@ def wait_ready(target: Target) -> Ready | None:
     while not target.process.exited.wait(pause):
         pause = min(pause * 1.5, LONGEST_PAUSE)
         port = own_port(target)
-        if port and _ask(target, port, target.health_path, None)[0] == 200:
-            return _measure(target, port)
+        if port and _ask(target, port, target.health_path, None)[0] == 200 and (ready := _measure(target, port)):
+            return ready
         if time.monotonic() > deadline:
             raise LoadTimeout(model=target.model, limit=format_duration(target.limit),
                               output=quote_output(target.process))
@@ -72,11 +72,14 @@ def quote_output(process: Process) -> str:
     return "; its last lines:\n" + "\n".join(lines) if lines else "; it printed nothing"
 
 
-def _measure(target: Target, port: int) -> Ready:
+def _measure(target: Target, port: int) -> Ready | None:
+    """What a healthy child says of itself; None when it says nothing, so that it cannot be called ready."""
     status, props = _ask(target, port, "/props", target.secret)
     if status in (401, 403):
         raise LoadFailed(model=target.model, reason="it does not accept the secret it was started with",
                          output=quote_output(target.process))
+    if status == 0:
+        return None
     generation = props.get("default_generation_settings") or {}
     return Ready(port, int(props.get("total_slots") or 0), int(generation.get("n_ctx") or 0))
 

@@ -7,7 +7,7 @@ import socket
 import time
 from contextlib import suppress
 
-from blazar.errors import AlreadyRunning, BindConflict
+from blazar.errors import AlreadyRunning, BindConflict, BindRefused, BlazarError
 from blazar.paths import Paths
 from blazar.supervisor import processes
 
@@ -38,9 +38,9 @@ def listen(host: str, port: int, data_dir_id: str) -> socket.socket:
     while True:
         try:
             return _bind(host, port)
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise BindConflict(host=host, port=port, holder=error.strerror or str(error)) from error
+        except (OSError, UnicodeError) as error:  # UnicodeError: a name that cannot be a host's
+            if getattr(error, "errno", None) != errno.EADDRINUSE:
+                raise _refused(host, port, error) from error
         holders = processes.holders_of_port(port)
         ours = [pid for pid in holders if processes.mark_of(pid).startswith(data_dir_id + ":")]
         strangers = [pid for pid in holders if pid not in ours and processes.command_of(pid)]  # a dying one has none
@@ -59,8 +59,9 @@ def url_of(listener: socket.socket) -> str:
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM,
-                                                            flags=socket.AI_PASSIVE)[0]
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    # `localhost` is both; clients that write 127.0.0.1 are the more common ones
+    family, kind, protocol, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -70,6 +71,14 @@ def _bind(host: str, port: int) -> socket.socket:
         listener.close()
         raise
     return listener
+
+
+def _refused(host: str, port: int, error: Exception) -> BlazarError:
+    if isinstance(error, PermissionError):
+        return BindRefused(host=host, port=port, reason=f"{error.strerror} (ports below 1024 are root's)",
+                           remedy="choose another one with `--port` or `port = ...`")
+    return BindRefused(host=host, port=port, reason=getattr(error, "strerror", None) or "that cannot be a host name",
+                       remedy="choose an address of this machine with `--host` or `host = ...`")
 
 
 def _name(holders: list[int]) -> str:

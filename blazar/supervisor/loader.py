@@ -1,4 +1,4 @@
-"""Reference → installed file and facts → lane and program → Launch: everything a load needs, worked out on a thread."""
+"""Reference → installed file and facts → lane and program → command: everything a load needs, on a thread."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -36,4 +36,4 @@ class Loader:
         launch = Launch(model=model, file=installed.file, facts=facts, settings=self._settings_for(model),
                         program=find_program(model, self._engine_path),
                         secret_file=secret_path(self._paths, model) if self._child_auth else None)
-        return Prepared(launch, lane, installed.size, self._load_limit or lane.load_timeout)
+        return Prepared(launch, lane, lane.command(launch), installed.size, self._load_limit or lane.load_timeout)

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 class Timer:
     """A call to come; `cancel` makes it never come."""
 
-    def __init__(self, call: Callable[..., None], args: tuple[Any, ...]) -> None:
+    def __init__(self, call: Callable[..., object], args: tuple[Any, ...]) -> None:
         self.call = call
         self.args = args
         self.cancelled = False
@@ -30,16 +30,16 @@ class Timer:
 class Loop:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.now = clock
-        self._calls: queue.SimpleQueue[tuple[Callable[..., None], tuple[Any, ...]]] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[tuple[Callable[..., object], tuple[Any, ...]]] = queue.SimpleQueue()
         self._timers: list[tuple[float, int, Timer]] = []
         self._numbers = itertools.count()
         self._running = True
 
-    def post(self, call: Callable[..., None], *args: Any) -> None:
+    def post(self, call: Callable[..., object], *args: Any) -> None:
         """Have `call(*args)` run on the loop. Safe from any thread, and from a signal handler."""
         self._calls.put((call, args))
 
-    def later(self, seconds: float, call: Callable[..., None], *args: Any) -> Timer:
+    def later(self, seconds: float, call: Callable[..., object], *args: Any) -> Timer:
         timer = Timer(call, args)
         heapq.heappush(self._timers, (self.now() + seconds, next(self._numbers), timer))
         return timer
@@ -67,7 +67,7 @@ class Loop:
                 _guarded(timer.call, timer.args)
 
 
-def _guarded(call: Callable[..., None], args: tuple[Any, ...]) -> None:
+def _guarded(call: Callable[..., object], args: tuple[Any, ...]) -> None:
     """One faulty call must not end the supervisor with all its children."""
     try:
         call(*args)

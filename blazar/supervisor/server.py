@@ -5,6 +5,7 @@ import logging
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,11 +14,15 @@ from blazar.supervisor.loop import Loop
 
 log = logging.getLogger(__name__)
 
+PAUSE = 1.0
+"""Seconds until the next attempt to accept after one that failed."""
+
 
 class ControlServer:
     def __init__(self, path: Path, loop: Loop, on_message: Callable[[Link, Message], None],
                  on_close: Callable[[Link], None]) -> None:
         self._path = path
+        self._closing = False
         self._loop = loop
         self._on_message = on_message
         self._on_close = on_close
@@ -30,6 +35,7 @@ class ControlServer:
         threading.Thread(target=self._accept, name="control server", daemon=True).start()
 
     def close(self) -> None:
+        self._closing = True
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
@@ -39,7 +45,10 @@ class ControlServer:
         while True:
             try:
                 sock, _ = self._socket.accept()
-            except OSError:
-                return
-            Link(sock, lambda link, message: self._loop.post(self._on_message, link, message),
-                 lambda link: self._loop.post(self._on_close, link)).start()
+                Link(sock, lambda link, message: self._loop.post(self._on_message, link, message),
+                     lambda link: self._loop.post(self._on_close, link)).start()
+            except (OSError, RuntimeError) as error:  # no descriptor or no thread to be had, which passes
+                if self._closing:
+                    return
+                log.error("control socket: %s", error)
+                time.sleep(PAUSE)

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from blazar.paths import Paths
 from blazar.store.name import file_safe
@@ -93,10 +94,12 @@ class Process:
         with self._lock:
             self.exit_code = self._popen.wait()
             self.exited.set()
-        processes.end(processes.marked_as(self._mark))  # helpers with a session of their own
+        with suppress(OSError):
+            processes.end(processes.marked_as(self._mark))  # helpers with a session of their own
         self._output.finish()
         for file in self._files:
-            file.unlink(missing_ok=True)
+            with suppress(OSError):  # the next sweep has another try; that it has ended must be told
+                file.unlink(missing_ok=True)
         on_exit(self)
 
     def _send(self, send: Callable[[int, int], None], number: int) -> None:
@@ -108,8 +111,8 @@ class Process:
 class Output:
     """Reads what a child writes: all of it to a file, the last lines to memory."""
 
-    def __init__(self, descriptor: int, file: Path) -> None:
-        self._descriptor = descriptor
+    def __init__(self, pipe: BinaryIO, file: Path) -> None:
+        self._pipe = pipe
         self._file = OutputFile(file)
         self._lines: deque[str] = deque(maxlen=LAST_LINES)
         self._rest = b""
@@ -125,7 +128,7 @@ class Output:
         self._thread.join(1.0)
 
     def _read(self) -> None:
-        with open(self._descriptor, "rb", buffering=0) as pipe:
+        with self._pipe as pipe:
             while data := pipe.read(65536):
                 with suppress(OSError):
                     self._file.write(data)
@@ -143,7 +146,8 @@ def spawn(argv: Sequence[str], name: str, paths: Paths, on_exit: Callable[[Proce
           files: Sequence[Path] = ()) -> Process:
     """Start `argv`; `on_exit` is called on a thread once the process and its group have ended.
 
-    `death` is the signal it gets when we die; `files` are removed, with the pid file, after its end.
+    `extra` is environment of its own; `death` the signal it gets when we die; `files` are removed, with the pid file,
+    after its end. Raises OSError, and then nothing runs.
     """
     safe, mark = file_safe(name), f"{paths.data_dir_id}:{name}"
     pid_file = paths.run / f"{safe}.pid"
@@ -158,7 +162,14 @@ def spawn(argv: Sequence[str], name: str, paths: Paths, on_exit: Callable[[Proce
         raise
     finally:
         os.close(writing)
-    pid_file.write_text(f"{popen.pid} {processes.start_time(popen.pid)}\n")
-    process = Process(name, mark, popen, Output(reading, paths.run / f"{safe}.log"), [pid_file, *files])
-    threading.Thread(target=process.watch, args=(on_exit,), name=f"end of {name}", daemon=True).start()
+    try:
+        output = Output(os.fdopen(reading, "rb", buffering=0), paths.run / f"{safe}.log")
+        process = Process(name, mark, popen, output, [pid_file, *files])
+        pid_file.write_text(f"{popen.pid} {processes.start_time(popen.pid)}\n")
+        threading.Thread(target=process.watch, args=(on_exit,), name=f"end of {name}", daemon=True).start()
+    except (OSError, RuntimeError) as error:  # a full disk, or no thread to be had: it must not run unwatched
+        with suppress(OSError):
+            os.killpg(popen.pid, signal.SIGKILL)
+        popen.wait()
+        raise error if isinstance(error, OSError) else OSError(str(error)) from error
     return process

@@ -1,5 +1,6 @@
 """Logging set-up: run/daemon.log, rotated once, and warnings on stderr for whoever started the daemon."""
 
+import contextlib
 import logging
 import logging.handlers
 import os
@@ -14,6 +15,7 @@ FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 def set_up(file: Path, level: str = "info", echo: str = "warning") -> None:
     """Send everything from `level` on to `file`, and everything from `echo` on to stderr too."""
+    logging.raiseExceptions = False  # a full disk costs lines of the log, not a traceback for each of them
     root = logging.getLogger()
     root.setLevel(_number(level))
     to_file = rotating(file)
@@ -39,17 +41,18 @@ class OutputFile:
 
     def write(self, data: bytes) -> None:
         if self._size + len(data) > ROTATE_AT:
-            self.close()
-            self._path.replace(self._path.with_name(self._path.name + ".1"))
-            self._open()
-        self._size += os.write(self._descriptor, data)
+            with contextlib.suppress(FileNotFoundError):
+                self._path.replace(self._path.with_name(self._path.name + ".1"))
+            self._open()  # when it raises, the old file is still there, and still ours to close
+        self._size += self._file.write(data) or 0
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        self._file.close()
 
     def _open(self) -> None:
-        self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self._size = os.fstat(self._descriptor).st_size
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._file = os.fdopen(descriptor, "ab", buffering=0)
+        self._size = os.fstat(descriptor).st_size
 
 
 def _number(level: str) -> int:

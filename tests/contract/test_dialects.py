@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from blazar.errors import BodyTooLarge, ChildFailed, ChildRefused, ModelNotFound, RequestRefused, Unauthenticated
+from blazar.errors import BodyTooLarge, ChildFailed, ModelNotFound, RequestRefused, Unauthenticated
 from blazar.proxy.json import dumps
 from tests.support.wire import anthropic_blocks, anthropic_events, buffered, dialects, events_of, ndjson, sse, streamed
 
@@ -18,6 +18,8 @@ WIRE = Path(__file__).parent.parent / "data" / "wire"
 CASES = sorted(path.name.removesuffix(".request.json") for path in WIRE.glob("*.request.json"))
 OPERATIONS = [("openai", "chat"), ("openai", "completions"), ("ollama", "chat"), ("ollama", "generate"),
               ("anthropic", "messages")]
+ASKING = [("openai", "embeddings"), ("ollama", "embed"), ("ollama", "embeddings"), ("anthropic", "count_tokens")]
+"""Operations that make no model write."""
 
 
 def opened(case, **fields):
@@ -114,15 +116,12 @@ def test_whatever_a_field_holds_it_is_read_or_refused(case):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_whatever_a_child_sends_is_read_or_its_error(case):
+def test_whatever_a_child_sends_is_read(case):
     chance, exchange = random.Random(case), opened(case)
     events = events_of(child_bytes(case))
     for _ in range(100):
         odd = [with_something_odd(event, chance) for event in events]
-        try:
-            streamed(exchange, sse([event for event in odd if isinstance(event, dict)]))
-        except (ChildFailed, ChildRefused):
-            pass
+        streamed(exchange, sse([event for event in odd if isinstance(event, dict)]))
 
 
 BAD_BODIES = [b"", b"[]", b'"x"', b"null", b"{", "{}".encode("utf-16"), b'{"model":"m\xff"}', b'{"temperature":NaN}',
@@ -144,7 +143,7 @@ def shape_of(dialect, body):
 
 
 @pytest.mark.parametrize("body", BAD_BODIES, ids=lambda body: repr(body[:16]))
-@pytest.mark.parametrize(("name", "operation"), OPERATIONS)
+@pytest.mark.parametrize(("name", "operation"), OPERATIONS + ASKING)
 def test_a_bad_body_is_a_400_that_teaches(name, operation, body):
     """FC-24, FC-09."""
     dialect = dialects()[name]

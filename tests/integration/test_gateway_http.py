@@ -39,9 +39,9 @@ def test_version_looks_like_one(gateway):
 
 
 @pytest.mark.parametrize(("method", "path", "allow", "dialect"), [
-    ("DELETE", "/v1/models", "GET, HEAD", "openai"), ("GET", "/api/chat", "POST", "ollama"),
-    ("HEAD", "/api/chat", "POST", None), ("POST", "/api/delete", "DELETE", "ollama"),
-    ("PUT", "/v1/messages", "POST", "anthropic"), ("POST", "/", "GET, HEAD", "openai")])
+    ("DELETE", "/v1/models", "GET, HEAD, OPTIONS", "openai"), ("GET", "/api/chat", "OPTIONS, POST", "ollama"),
+    ("HEAD", "/api/chat", "OPTIONS, POST", None), ("POST", "/api/delete", "DELETE, OPTIONS", "ollama"),
+    ("PUT", "/v1/messages", "OPTIONS, POST", "anthropic"), ("POST", "/", "GET, HEAD, OPTIONS", "openai")])
 def test_wrong_method(gateway, method, path, allow, dialect):
     answer = gateway.request(method, path)
     assert answer.status == 405 and answer.headers["allow"] == allow
@@ -135,7 +135,7 @@ def test_a_body_over_the_limit_is_a_413_even_while_it_is_being_sent(gateway, dia
 
 def test_a_chunked_body_over_the_limit_is_a_413(gateway):
     with gateway.connect() as sock:
-        sock.sendall(b"POST /api/chat HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        sock.sendall(b"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
         sock.sendall(b"120000\r\n" + b" " * 0x120000 + b"\r\n")
         assert b" 413 " in read_until(sock, b"\r\n")
 
@@ -165,13 +165,14 @@ def test_a_client_that_does_not_wait_for_continue_is_served(gateway):
 
 def test_no_continue_for_a_body_that_is_too_large_anyway(gateway):
     with gateway.connect() as sock:
-        sock.sendall(b"POST /api/chat HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\nExpect: 100-continue\r\n\r\n")
+        sock.sendall(b"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n"
+                     b"Expect: 100-continue\r\n\r\n")
         assert read_until(sock, b"\r\n").startswith(b"HTTP/1.1 413 ")
 
 
 def test_bad_chunks_are_a_400_without_a_traceback(gateway):
     with gateway.connect() as sock:
-        sock.sendall(b"POST /api/chat HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n")
+        sock.sendall(b"POST /api/chat HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n")
         assert b"HTTP/1.1 400 " in read_until(sock, b"\r\n")
     assert "Traceback" not in gateway.supervisor.log()
 

@@ -228,7 +228,7 @@ def test_it_beats(gateway):
 def test_idle_connections_close_at_once_and_streams_are_finished(gateway):
     stream = Stream(gateway)
     with gateway.connect() as idle, gateway.connect() as used:
-        used.sendall(b"GET /api/version HTTP/1.1\r\nHost: a\r\n\r\n")
+        used.sendall(b"GET /api/version HTTP/1.1\r\nHost: localhost\r\n\r\n")
         read_until(used, b"}")
         began = time.monotonic()
         gateway.supervisor.process.terminate()
@@ -297,7 +297,7 @@ def test_above_the_limit_of_connections_there_is_a_503(tmp_path):
         open_ones = []
         for _ in range(10):  # 148 / 2 - 64
             sock = gateway.connect()
-            sock.sendall(b"GET /api/version HTTP/1.1\r\nHost: a\r\n\r\n")
+            sock.sendall(b"GET /api/version HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert b"200 OK" in read_until(sock, b"}")
             open_ones.append(sock)
         assert gateway.raw(b"").startswith(b"HTTP/1.1 503 ")

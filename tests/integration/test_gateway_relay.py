@@ -1,14 +1,11 @@
 """The OpenAI lane: the caller's bytes reach the child, and the child's bytes reach the caller, unchanged."""
 
-import contextlib
 import hashlib
 import json
-import socket
 import time
 
 import pytest
 
-from tests.support.fake_supervisor import eventually
 from tests.support.gateway_under_test import MODEL, GatewayUnderTest, is_error_of, post, read_all, read_until
 from tests.support.scripted_child import STREAM_HEAD, chunked, delta, event, json_answer
 
@@ -231,57 +228,3 @@ def test_silent_child_is_a_504(tmp_path):
         gateway.child.play = lambda talk: talk.client_closes()
         answer = gateway.request("POST", CHAT, ODD_BODY)
         assert answer.status == 504 and "child_header_timeout_secs" in is_error_of("openai", answer)
-
-
-# -- the client leaves -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("begun", [False, True])
-def test_client_that_leaves_closes_the_childs_connection_at_once(gateway, begun):
-    closed = []
-
-    def play(talk):
-        if begun:
-            talk.send(STREAM_HEAD + chunked(event(delta("a")), last=False))
-        asked.append(1)
-        closed.append(talk.client_closes(3))
-    asked = []
-    gateway.child.play = play
-    sock = gateway.connect()
-    sock.sendall(post(CHAT, stream_body()))
-    eventually(lambda: asked)
-    if begun:
-        read_until(sock, b"data: ")
-    sock.close()
-    assert eventually(lambda: closed, 3) == [True]
-    eventually(lambda: all(not child["in_flight"] for message in gateway.supervisor.notes("report")[-1:]
-                           for child in message["children"].values()))
-
-
-def test_a_client_that_does_not_read_is_given_up(tmp_path):
-    """It holds a slot of the engine meanwhile."""
-    closed = []
-
-    def play(talk):
-        talk.send(STREAM_HEAD)
-        with contextlib.suppress(OSError):
-            while True:
-                talk.send(chunked(b":" + b"x" * 1_000_000 + b"\n\n", last=False))
-        closed.append(time.monotonic())
-    with GatewayUnderTest(tmp_path, {"client_write_timeout_secs": 1}) as gateway:
-        gateway.child.play = play
-        with gateway.connect() as sock:
-            sock.sendall(post(CHAT, stream_body()))
-            began = time.monotonic()
-            eventually(lambda: closed, 5)
-        assert 1 <= closed[0] - began < 4
-        assert "Traceback" not in gateway.supervisor.log()
-
-
-def test_a_half_closed_client_counts_as_gone(gateway):
-    closed = []
-    gateway.child.play = lambda talk: closed.append(talk.client_closes(3))
-    with gateway.connect() as sock:
-        sock.sendall(post(CHAT, stream_body()))
-        sock.shutdown(socket.SHUT_WR)
-        assert eventually(lambda: closed, 3) == [True]

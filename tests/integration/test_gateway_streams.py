@@ -242,11 +242,12 @@ def test_refusal_of_the_child_keeps_its_status_and_words(gateway, dialect, strea
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("dialect", ["ollama", "anthropic"])
-def test_error_event_before_any_token_is_a_status(gateway, dialect, stream):
-    told = {"error": {"code": 500, "message": "out of memory", "type": "server_error"}}
+@pytest.mark.parametrize(("code", "status"), [(500, 502), (400, 400)])
+def test_error_event_before_any_token_is_a_status(gateway, dialect, stream, code, status):
+    told = {"error": {"code": code, "message": "out of memory", "type": "server_error"}}
     gateway.child.play = lambda talk: talk.send(STREAM_HEAD + chunked(event(told)))
     answer = gateway.ask(dialect, stream=stream)
-    assert answer.status == 502 and "out of memory" in is_error_of(dialect, answer)
+    assert answer.status == status and "out of memory" in is_error_of(dialect, answer)
 
 
 def in_stream_error(dialect: str, body: bytes) -> str:

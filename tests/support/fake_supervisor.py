@@ -46,6 +46,8 @@ class FakeSupervisor:
         self.folder = folder
         self.installed = installed
         self.aliases = aliases or {}
+        self.facts: dict[str, dict[str, Any]] = {}
+        """What is different about a model, by name."""
         self.loaded: dict[str, Endpoint] = {}
         self.loadable: dict[str, Endpoint] = {}
         """What `ensure_ready` brings up."""
@@ -141,7 +143,8 @@ class FakeSupervisor:
         return self.links[-1]
 
     def snapshot(self) -> dict[str, Any]:
-        return {"models": {name: {"name": name, **MODEL} for name in self.installed}, "aliases": self.aliases,
+        models = {name: {"name": name, **MODEL, **self.facts.get(name, {})} for name in self.installed}
+        return {"models": models, "aliases": self.aliases,
                 "children": {name: one.to_dict() for name, one in self.loaded.items()}, "started_at": 1.0}
 
     def push(self) -> None:

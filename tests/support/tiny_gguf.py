@@ -28,13 +28,14 @@ CHAT_TEMPLATE = (
 
 
 def tiny_gguf(path: Path | str, seed: int = 0, layers: int = 2, ctx: int = 4096, name: str = "tiny",
-              file_type: int = 0, template: str = CHAT_TEMPLATE) -> Path:
+              file_type: int = 0, template: str = CHAT_TEMPLATE, pooling: int = 0) -> Path:
     """Write the model to `path` (half a megabyte) and return the path. Skips the test without gguf and numpy.
 
-    `file_type` is only what the file claims of its quantisation (0 = F32): the weights are always F32.
+    With `pooling` (1 = mean) it is an embedding model. `file_type` is only what the file claims of its quantisation
+    (0 = F32): the weights are always F32.
     """
     Path(path).write_bytes(_content(seed=seed, layers=layers, ctx=ctx, name=name, file_type=file_type,
-                                    template=template))
+                                    template=template, pooling=pooling))
     return Path(path)
 
 
@@ -51,12 +52,15 @@ def _content(**facts: Any) -> bytes:
         return file.read_bytes()
 
 
-def _write(path: Path, seed: int, layers: int, ctx: int, name: str, file_type: int, template: str) -> None:
+def _write(path: Path, seed: int, layers: int, ctx: int, name: str, file_type: int, template: str,
+           pooling: int) -> None:
     import pytest
     gguf = pytest.importorskip("gguf")
     numpy = pytest.importorskip("numpy")
     writer = gguf.GGUFWriter(str(path), "llama")
     _describe(writer, layers, ctx, name, file_type)
+    if pooling:
+        writer.add_pooling_type(gguf.PoolingType(pooling))
     _add_vocabulary(writer, gguf.TokenType, template)
     _add_weights(writer, numpy, seed, layers)
     writer.write_header_to_file()

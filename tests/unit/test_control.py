@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from blazar.control import MAX_LINE, MESSAGES, Link, LinkClosed, connect, short_socket_path
-from blazar.errors import ModelNotFound, SupervisorGone
+from blazar.control import MAX_LINE, MESSAGES, Link, connect, short_socket_path
+from blazar.errors import LinkClosed, ModelNotFound, SupervisorGone
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 import pytest
 
 from blazar import control, errors
+from blazar.engines import embedded
+from blazar.supervisor import daemon
 
 
 def every_class():
@@ -47,5 +49,7 @@ def test_a_fact_that_is_missing_is_a_programming_mistake():
         errors.ModelNotFound(name="solo")
 
 
-def test_the_refusals_of_the_link_are_in_the_tree_too():
-    assert control.LinkClosed in every_class()
+def test_every_error_of_the_rooms_stands_in_the_tree():
+    for room in (control, embedded, daemon):
+        assert room.BlazarError is errors.BlazarError
+    assert {kind.__module__ for kind in every_class()} == {"blazar.errors"}

@@ -6,11 +6,6 @@ from typing import Any
 
 from blazar.cli.command import Command, add_json
 from blazar.cli.context import Context
-from blazar.config.active import ACTIVE
-from blazar.config.load import load
-from blazar.config.refusal import nearest
-from blazar.config.registry import SETTINGS
-from blazar.config.render import defaults, literal
 from blazar.errors import UsageRefused
 
 COLUMNS = ("KEY", "VALUE", "ORIGIN", "ACTIVE", "GROUP")
@@ -19,7 +14,7 @@ COLUMNS = ("KEY", "VALUE", "ORIGIN", "ACTIVE", "GROUP")
 class Config(Command):
     name = "config"
     help = "Show and check the configuration"
-    about = ("Works on this machine's own configuration and never asks a daemon. Secrets are not shown. A key that is\n"
+    about = ("Works on this machine's own configuration and never asks a daemon. Secrets are not shown. A key that is "
              "not active is known and checked, and this version does nothing with it yet.")
     examples = ("blazar config list", "blazar config get default_ctx", "blazar config get semantic_cache.enabled",
                 "blazar config defaults > config.toml", "blazar config check ~/.config/blazar/config.toml")
@@ -41,6 +36,8 @@ class Config(Command):
         return action[args.action](args, context)
 
     def _list(self, args: argparse.Namespace, context: Context) -> int:
+        from blazar.config.active import ACTIVE
+        from blazar.config.registry import SETTINGS
         config = context.config
         names = [name for name in SETTINGS if not args.changed or config.origin(name) != "default"]
         entries = [{"key": name, "value": config.redacted(name), "origin": config.origin(name),
@@ -51,6 +48,7 @@ class Config(Command):
         return 0
 
     def _defaults(self, args: argparse.Namespace, context: Context) -> int:
+        from blazar.config.render import defaults
         context.out.text(defaults())
         return 0
 
@@ -63,6 +61,7 @@ class Config(Command):
         return 0
 
     def _check(self, args: argparse.Namespace, context: Context) -> int:
+        from blazar.config.load import load
         file = Path(args.file).expanduser() if args.file else context.located.config_file
         checked = load(file, context.env, must_exist=args.file is not None)
         for warning in checked.warnings:
@@ -76,6 +75,8 @@ class Config(Command):
 
 def _find(config: Any, key: str) -> Any:
     """The value of `port` or `semantic_cache.enabled`, without secrets; names within may hold dots."""
+    from blazar.config.refusal import nearest
+    from blazar.config.registry import SETTINGS
     name, _, rest = key.partition(".")
     if name not in SETTINGS:
         near = nearest(name, SETTINGS)
@@ -92,4 +93,5 @@ def _find(config: Any, key: str) -> Any:
 
 
 def _shown(value: Any) -> str:
+    from blazar.config.render import literal
     return "(unset)" if value is None else literal(value)

@@ -14,7 +14,7 @@ class List(Command):
     name = "list"
     aliases = ("ls",)
     help = "List the installed models"
-    about = ("Asks the daemon; without one it reads this machine's store and says so. With BLAZAR_HOST set it only\n"
+    about = ("Asks the daemon; without one it reads this machine's store and says so. With BLAZAR_HOST set it only "
              "ever asks that daemon.")
     examples = ("blazar list", "blazar list --json")
 

@@ -14,7 +14,7 @@ COLUMNS = ("NAME", "SIZE", "CONTEXT", "UNLOADS")
 class Ps(Command):
     name = "ps"
     help = "List the loaded models"
-    about = "Asks the daemon (BLAZAR_HOST, else the one of this data dir)."
+    about = "Asks the daemon: the one that BLAZAR_HOST names, else that of this data dir."
     examples = ("blazar ps", "blazar ps --json")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -9,8 +9,8 @@ from blazar.cli.context import Context
 class Pull(Command):
     name = "pull"
     help = "Install a model"
-    about = ("Works on this machine's data dir, whether or not a daemon runs; a running one is told at once.\n"
-             "REFERENCE is the name of a model that Blazar knows how to get, or the path of a GGUF file, which is\n"
+    about = ("Works on this machine's data dir, whether or not a daemon runs; a running one is told at once. "
+             "REFERENCE is the name of a model that Blazar knows how to get, or the path of a GGUF file, which is "
              "copied into the store.")
     examples = ("blazar pull smollm2-135m", "blazar pull ./qwen3-8b-q4_k_m.gguf",
                 "blazar pull ./weights.gguf --name qwen3-8b:q4_k_m")

@@ -8,13 +8,14 @@ from blazar.cli.context import Context
 
 class Rm(Command):
     name = "rm"
+    words = "models"
     help = "Remove installed models"
-    about = ("Asks the daemon; without one it works on this machine's store and says so. With BLAZAR_HOST set it only\n"
+    about = ("Asks the daemon; without one it works on this machine's store and says so. With BLAZAR_HOST set it only "
              "ever asks that daemon.")
     examples = ("blazar rm smollm2-135m", "blazar rm solo:q4_0 solo:q8_0")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("models", metavar="MODEL", nargs="+")
+        parser.add_argument("models", metavar="MODEL", nargs="+", help="the name of a model")
 
     def run(self, args: argparse.Namespace, context: Context) -> int:
         daemon = context.ask_daemon()
@@ -23,5 +24,6 @@ class Rm(Command):
                 context.client.delete("/api/delete", {"model": model})
             else:
                 context.store.remove(model)
+                context.tell_daemon("changed", what="store")  # one that runs, but did not answer HTTP
             context.out.line(f"removed {model}")
         return 0

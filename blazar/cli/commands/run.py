@@ -13,16 +13,18 @@ BYE = ("/bye", "/exit", "/quit")
 
 class Run(Command):
     name = "run"
+    words = "prompt"
     help = "Ask a model, or chat with it"
-    about = ("Asks the daemon. The prompt is the rest of the line, else stdin; on a terminal without either a small\n"
+    about = ("Asks the daemon. The prompt is the rest of the line, else stdin; on a terminal without either a small "
              "chat begins: Ctrl-C stops an answer, /clear begins anew, /bye or Ctrl-D ends it.")
     examples = ('blazar run smollm2-135m "Write two sentences about a quiet library."',
+                "blazar run smollm2-135m --max-tokens 50 'What is a library?'",
                 "blazar run smollm2-135m --system 'Answer in one sentence.' < question.txt",
                 "blazar run smollm2-135m")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("model", metavar="MODEL")
-        parser.add_argument("prompt", metavar="PROMPT", nargs="*")
+        parser.add_argument("model", metavar="MODEL", help="the model's name")
+        parser.add_argument("prompt", metavar="PROMPT", nargs="*", help="what to ask; several words make one prompt")
         parser.add_argument("--system", metavar="TEXT", help="what the model is told beforehand")
         parser.add_argument("--temperature", metavar="T", type=float, help="0 always takes the likeliest token")
         parser.add_argument("--seed", metavar="N", type=int, help="the same seed gives the same answer")

@@ -10,7 +10,7 @@ class Serve(Command):
     name = "serve"
     aliases = ("start",)
     help = "Run the daemon in the foreground"
-    about = ("Works on this machine. Ctrl-C or SIGTERM ends it: running answers get shutdown_grace_secs, a second\n"
+    about = ("Works on this machine. Ctrl-C or SIGTERM ends it: running answers get shutdown_grace_secs, a second "
              "signal ends them at once. `--port 0` takes any free port and prints it.")
     examples = ("blazar serve", "blazar serve --port 8080", "blazar serve --host 0.0.0.0 --config ./blazar.toml")
 

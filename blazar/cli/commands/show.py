@@ -10,12 +10,12 @@ from blazar.cli.context import Context
 class Show(Command):
     name = "show"
     help = "Show what is known of a model"
-    about = ("Asks the daemon; without one it reads this machine's store and says so. With BLAZAR_HOST set it only\n"
+    about = ("Asks the daemon; without one it reads this machine's store and says so. With BLAZAR_HOST set it only "
              "ever asks that daemon.")
     examples = ("blazar show smollm2-135m", "blazar show smollm2-135m --template", "blazar show smollm2-135m --json")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("model", metavar="MODEL")
+        parser.add_argument("model", metavar="MODEL", help="the model's name")
         parts = parser.add_mutually_exclusive_group()
         parts.add_argument("--template", action="store_true", help="print only the chat template")
         parts.add_argument("--license", action="store_true", help="print only the license")

@@ -13,7 +13,7 @@ class Stop(Command):
     examples = ("blazar stop smollm2-135m",)
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("model", metavar="MODEL")
+        parser.add_argument("model", metavar="MODEL", help="the model's name")
 
     def run(self, args: argparse.Namespace, context: Context) -> int:
         context.client.post("/api/generate", {"model": args.model, "keep_alive": 0, "stream": False})

@@ -14,7 +14,7 @@ SETTINGS = (
     Setting("server_timeout_secs", Int(1, 7 * 86400), None, group="gateway",
             doc="Seconds a request to a child may take; unset means an hour."),
     Setting("child_header_timeout_secs", Int(0, 86400), 120, group="gateway",
-            doc="Seconds to wait for the head of a child's answer before its slots are looked at; 0 = for ever."),
+            doc="Seconds to wait for the head of a child's answer; 0 = for ever."),
     Setting("tls_cert", File(), "", group="gateway",
             doc="PEM file with the certificate chain; needs tls_key."),
     Setting("tls_key", File(), "", group="gateway",

@@ -9,9 +9,9 @@ MODELS = ListOf(Text(like="the name of a model", empty=False))
 SETTINGS = (
     Setting("default_ctx", Int(0), 16384, group="resources", env="BLAZAR_DEFAULT_CTX", overlay="ctx",
             lane="llamacpp", flag="--ctx-size", emit="always",
-            doc="Context size in tokens for models without one of their own; 0 takes what the model was trained with."),
+            doc="Context of each slot in tokens, at most what the model was trained with; 0 takes all of that."),
     Setting("max_loaded_models", Int(0, 1024), 0, group="resources",
-            doc="Models loaded at the same time; 0 decides by the memory they need."),
+            doc="Models loaded at the same time; 0 = no limit."),
     Setting("idle_sleep_secs", Int(0), 300, group="resources",
             doc="Seconds without a request after which a child frees its GPU memory; 0 = never."),
     Setting("idle_timeout_secs", Int(0), 1800, group="resources",

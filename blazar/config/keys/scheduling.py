@@ -3,12 +3,13 @@
 from blazar.config.setting import Setting
 from blazar.config.types import Bool, Choice, Int, ListOf, Text
 
+CPUS = Text(r"\d+-\d+", like='a range of CPUs such as "0-7"')
 RATIOS = Text(r"\d+(\.\d+)?(,\d+(\.\d+)?)*", like='shares such as "3,1"')
 TENSOR_PLACES = ListOf(Text(r"[^=]+=[^=]+", like='pattern=device, such as "exps=CPU"', empty=False))
 DEVICES = ListOf(Text(r"[^\s,]+", like='a device name such as "CUDA0"', empty=False))
 
 SETTINGS = (
-    Setting("cpu_range", Text(r"\d+-\d+", like='a range of CPUs such as "0-7"'), "",
+    Setting("cpu_range", CPUS, "",
             doc="CPUs on which children run; empty = all."),
     Setting("cpu_strict", Bool(), False,
             doc="Bind each thread of a child to its own CPU."),

@@ -1,12 +1,12 @@
 """Speculation: draft models and n-gram lookup that make decoding faster"""
 
 from blazar.config.keys.memory import GRADES
+from blazar.config.keys.scheduling import CPUS
 from blazar.config.setting import Setting
 from blazar.config.types import Bool, Choice, File, Float, Int, Text
 
 FAMILIES = ("auto", "off", "mtp", "mtp-adaptive", "eagle3", "dflash", "dspark", "ngram", "ngram-simple",
             "ngram-map-k", "ngram-map-k4v", "ngram-mod", "ngram-cache")
-CPUS = Text(r"\d+-\d+", like='a range of CPUs such as "0-7"')
 
 SETTINGS = (
     Setting("spec", Choice(*FAMILIES), "auto", group="speculative", overlay="spec",

@@ -3,8 +3,8 @@
 from blazar.config.setting import Setting
 from blazar.config.types import Bool, Choice, Float, Int, Json, MapOf, Text
 
-ENVIRONMENT = MapOf(Text(shown=False), Text(r"[A-Za-z_][A-Za-z0-9_]*", like="the name of an environment variable",
-                                             empty=False))
+VARIABLE = Text(r"[A-Za-z_][A-Za-z0-9_]*", like="the name of an environment variable", empty=False)
+ENVIRONMENT = MapOf(Text(shown=False), VARIABLE)
 
 SETTINGS = (
     Setting("child_transport", Choice("tcp", "unix"), "tcp", env="BLAZAR_CHILD_TRANSPORT",

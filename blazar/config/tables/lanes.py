@@ -2,23 +2,25 @@
 
 from typing import Any
 
-from blazar.config.refusal import Refusal
+from blazar.config.refusal import Refusal, show
 from blazar.config.setting import Setting
-from blazar.config.types import Bool, Choice, File, Float, Int, Json, OneOf, Text
+from blazar.config.types import Bool, Choice, File, Float, Int, Json, OneOf, Text, Type
 
 WORD = Text(r"[A-Za-z0-9_.-]+", like="one word", empty=False)
 
 
-class QuantBits(Int):
+class QuantBits(Type):
     """2 to 8; kept as text, as the engine takes it."""
 
-    def check(self, value: Any) -> str:
-        return str(super().check(value if isinstance(value, int) else self._number(value)))
+    toml_type = "str"
 
-    def _number(self, value: Any) -> Any:
-        if not isinstance(value, str) or value not in "2345678" or len(value) != 1:
-            raise Refusal("not a bit count", "write 2 to 8")
-        return int(value)
+    def check(self, value: Any) -> str:
+        if str(value) not in tuple("2345678"):
+            raise Refusal(f"{show(value)} is not a number of bits", f"write {self.describe()}")
+        return str(value)
+
+    def describe(self) -> str:
+        return "a whole number from 2 to 8"
 
 
 def defaults(fields: tuple[Setting, ...]) -> dict[str, Any]:
@@ -116,7 +118,7 @@ MISTRALRS = (
             doc="MiB of the paged KV cache; set, every share is left out."),
     Setting("chat_template", Text(empty=False), None,
             doc="Chat template in place of the model's own."),
-    Setting("isq", OneOf(QuantBits(2, 8), Text(r"q\d(_\d|k)", like='a type such as "q4k" or "q8_0", or 2 to 8',
+    Setting("isq", OneOf(QuantBits(), Text(r"q\d(_\d|k)", like='a type such as "q4k" or "q8_0", or 2 to 8',
                                                empty=False), toml_type="str"), None,
             doc="Precision to which weights are quantised at load."),
     Setting("imatrix", File(), None,

@@ -1,6 +1,6 @@
 """[[mcp]]: servers whose tools a chat may use"""
 
-from blazar.config.keys.transport import ENVIRONMENT
+from blazar.config.keys.transport import ENVIRONMENT, VARIABLE
 from blazar.config.setting import Setting
 from blazar.config.types import Bool, File, Int, ListOf, Text
 
@@ -18,7 +18,7 @@ FIELDS = (
             doc="Environment variables for the program."),
     Setting("env_clear", Bool(), False,
             doc="Start the program with an empty environment."),
-    Setting("allowed_env", ListOf(Text(r"[A-Za-z_][A-Za-z0-9_]*", like="the name of a variable", empty=False)), (),
+    Setting("allowed_env", ListOf(VARIABLE), (),
             doc="Variables that a cleared environment takes over from ours."),
     Setting("cwd", File(), None,
             doc="Working directory of the program."),

@@ -1,4 +1,4 @@
-"""Installed models, their other names, and the children that run."""
+"""Installed models and their other names."""
 
 STATEMENTS = (
     """
@@ -19,15 +19,6 @@ STATEMENTS = (
     CREATE TABLE alias (
         name TEXT NOT NULL PRIMARY KEY,
         target TEXT NOT NULL
-    )
-    """,
-    """
-    CREATE TABLE child (
-        pid INTEGER NOT NULL PRIMARY KEY,
-        start_time INTEGER NOT NULL,
-        name TEXT NOT NULL,
-        address TEXT NOT NULL,
-        state TEXT NOT NULL
     )
     """,
 )

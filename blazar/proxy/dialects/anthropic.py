@@ -1,4 +1,4 @@
-"""Anthropic's wire form: /v1/messages, translated to and from chat completions."""
+"""Anthropic's wire form: /v1/messages and its count_tokens, translated to and from chat completions."""
 
 import secrets
 from collections.abc import Callable, Mapping
@@ -26,9 +26,16 @@ class AnthropicDialect(Dialect):
 
     def parse(self, operation: str, body: bytes, headers: Mapping[str, str], request_id: str) -> Exchange:
         payload = load_object(body)
-        return Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload),
-                        stream=boolean(payload, "stream", default=False), body=body, payload=payload,
-                        upstream_body=dumps(anthropic_request.chat(payload)))
+        exchange = Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload),
+                            stream=boolean(payload, "stream", default=False), body=body, payload=payload)
+        if operation == "count_tokens":
+            exchange.stream = False
+            exchange.upstream_body = dumps(anthropic_request.prompt(payload))
+        else:
+            asked = anthropic_request.chat(payload)
+            exchange.stops = tuple(asked.get("stop", ()))
+            exchange.upstream_body = dumps(asked)
+        return exchange
 
     def error(self, error: Exception) -> tuple[int, bytes]:
         return public(error).status, dumps(error_envelope(error))
@@ -37,7 +44,10 @@ class AnthropicDialect(Dialect):
         return error_event(error)
 
     def translator(self, exchange: Exchange) -> AnthropicTranslator:
-        return AnthropicTranslator(exchange, Assembler(), self._new_id)
+        return AnthropicTranslator(exchange, Assembler(exchange.stops), self._new_id)
 
     def render(self, exchange: Exchange, answer: Answer) -> bytes:
         return dumps(message(exchange, answer, self._new_id))
+
+    def render_count(self, tokens: int) -> bytes:
+        return dumps({"input_tokens": tokens})

@@ -14,8 +14,8 @@ NO_RESULT = "[no result was given for this call]"
 
 def chat(payload: dict[str, Any]) -> dict[str, Any]:
     """The child's request for /v1/messages."""
-    asked = {"model": payload["model"], "stream": True, "stream_options": {"include_usage": True},
-             "max_tokens": _max_tokens(payload), "messages": messages(payload)}
+    asked = {"stream": True, "stream_options": {"include_usage": True}, "max_tokens": _max_tokens(payload),
+             **prompt(payload)}
     stops = [stop for stop in strings(payload, "stop_sequences") if stop]
     if stops:
         asked["stop"] = stops
@@ -23,7 +23,13 @@ def chat(payload: dict[str, Any]) -> dict[str, Any]:
         value = number(payload, field)
         if value is not None:
             asked[field] = value
-    return {**asked, **_tools(payload), **_thinking(payload), **_output_format(payload)}
+    return asked
+
+
+def prompt(payload: dict[str, Any]) -> dict[str, Any]:
+    """The part of the child's request that makes the prompt: all that counts as input."""
+    return {"model": payload["model"], "messages": messages(payload), **_tools(payload), **_thinking(payload),
+            **_output_format(payload)}
 
 
 def messages(payload: dict[str, Any]) -> list[dict[str, Any]]:

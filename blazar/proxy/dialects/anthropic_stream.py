@@ -36,6 +36,10 @@ class AnthropicTranslator:
     def usage(self) -> Usage:
         return self._assembler.answer.usage
 
+    @property
+    def stopped(self) -> bool:
+        return self._assembler.stopped
+
     def feed(self, event: dict[str, Any]) -> bytes:
         piece = self._assembler.feed(event)
         events = self._start()
@@ -46,8 +50,9 @@ class AnthropicTranslator:
         return b"".join(events)
 
     def finish(self) -> bytes:
-        answer = self._assembler.finish()
         events = self._start()
+        events += self._say("text", self._assembler.rest())
+        answer = self._assembler.finish()
         if answer.tool_calls:
             events += self._advance_first_call(at_end=True)
         for call in answer.tool_calls[1:]:
@@ -71,7 +76,7 @@ class AnthropicTranslator:
         self._started = True
         head = message_head(self._exchange, self._new_id("msg"))
         return [_event("message_start", message={**head, "content": [], "stop_reason": None, "stop_sequence": None,
-                                                 "usage": usage_of(self.usage)})]
+                                                 "usage": usage_of(self._assembler.answer.usage)})]
 
     def _say(self, kind: str, words: str) -> list[bytes]:
         if not words:

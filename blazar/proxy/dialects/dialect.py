@@ -2,9 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
 
-from blazar.proxy.exchange import Answer, Exchange, Translator
+from blazar.proxy.exchange import Answer, Embedded, Exchange, Translator
 
 
 class Dialect(ABC):
@@ -40,5 +39,10 @@ class Dialect(ABC):
         """The buffered JSON answer for a whole answer of the child."""
         raise NotImplementedError(f"{self.name} relays bytes")
 
-    def describe(self) -> dict[str, Any]:
-        return {"name": self.name, "relays": self.relays}
+    def render_embedded(self, exchange: Exchange, embedded: Embedded) -> bytes:
+        """The answer that holds the vectors of `exchange.inputs`."""
+        raise NotImplementedError(f"{self.name} has no embeddings")
+
+    def render_count(self, tokens: int) -> bytes:
+        """The answer to the question how long a prompt is."""
+        raise NotImplementedError(f"{self.name} does not count tokens")

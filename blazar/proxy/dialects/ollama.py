@@ -1,4 +1,4 @@
-"""Ollama's wire form: /api/chat and /api/generate, translated to and from chat completions."""
+"""Ollama's wire form: /api/chat and /api/generate, translated to and from chat completions, and its embeddings."""
 
 import secrets
 import time
@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from blazar.proxy.assemble import Assembler
+from blazar.proxy.dialects import ollama_embed
 from blazar.proxy.dialects import ollama_request as request
 from blazar.proxy.dialects.dialect import Dialect
 from blazar.proxy.dialects.fields import boolean, model_name, objects, public, strings, text
 from blazar.proxy.dialects.ollama_render import OllamaTranslator, Writer, error_line
-from blazar.proxy.exchange import Answer, Exchange
+from blazar.proxy.exchange import Answer, Embedded, Exchange
 from blazar.proxy.json import dumps, load_object
+
+CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 
 
 def random_id() -> str:
@@ -20,9 +23,9 @@ def random_id() -> str:
 
 
 class OllamaDialect(Dialect):
-    """Operations `chat` and `generate`.
+    """Operations `chat` and `generate`, `embed` and the older `embeddings`.
 
-    A request without messages or prompt only loads the model, or unloads it when its keep_alive is 0: it has
+    A chat without messages or prompt only loads the model, or unloads it when its keep_alive is 0: it has
     `knobs["load_only"]`, nothing for the child, and `render` writes its answer.
     """
 
@@ -38,16 +41,16 @@ class OllamaDialect(Dialect):
         exchange = Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload),
                             stream=boolean(payload, "stream", default=True), body=body, payload=payload,
                             keep_alive=request.keep_alive(payload.get("keep_alive")))
-        if _is_load_only(operation, payload):
+        if operation in ollama_embed.OPERATIONS:
+            exchange.stream, exchange.needs = False, "embedding"
+            exchange.inputs = ollama_embed.inputs(operation, payload)
+        elif _is_load_only(operation, payload):
             exchange.stream = False
             exchange.knobs["load_only"] = True
-        elif operation == "chat":
-            exchange.upstream_body = dumps(request.chat(payload))
-        elif boolean(payload, "raw", default=False):
-            exchange.upstream_path = "/v1/completions"
-            exchange.upstream_body = dumps(request.raw(payload))
         else:
-            exchange.upstream_body = dumps(request.generate(payload))
+            exchange.upstream_path, asked = _asked(operation, payload)
+            exchange.stops = tuple(asked.get("stop", ()))
+            exchange.upstream_body = dumps(asked)
         return exchange
 
     def error(self, error: Exception) -> tuple[int, bytes]:
@@ -58,12 +61,24 @@ class OllamaDialect(Dialect):
         return error_line(error)
 
     def translator(self, exchange: Exchange) -> OllamaTranslator:
-        return OllamaTranslator(exchange, self._writer, Assembler())
+        return OllamaTranslator(exchange, self._writer, Assembler(exchange.stops))
 
     def render(self, exchange: Exchange, answer: Answer) -> bytes:
         if exchange.knobs.get("load_only"):
             return dumps(self._writer.loaded(exchange))
         return dumps(self._writer.whole(exchange, answer))
+
+    def render_embedded(self, exchange: Exchange, embedded: Embedded) -> bytes:
+        return dumps(ollama_embed.answer(exchange, embedded, self._writer.elapsed_ns(exchange)))
+
+
+def _asked(operation: str, payload: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Path and body of the child's request."""
+    if operation == "chat":
+        return CHAT, request.chat(payload)
+    if boolean(payload, "raw", default=False):
+        return COMPLETIONS, request.raw(payload)
+    return CHAT, request.generate(payload)
 
 
 def _is_load_only(operation: str, payload: dict[str, Any]) -> bool:

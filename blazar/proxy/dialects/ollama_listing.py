@@ -4,9 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from blazar.proxy.dialects.times import rfc3339
-
-_CENTURY = 100 * 365 * 86400.0
+from blazar.proxy.dialects.times import CENTURY, rfc3339
 
 
 def version(number: str) -> dict[str, Any]:
@@ -33,7 +31,7 @@ def ps(rows: Iterable[Mapping[str, Any]], now: Callable[[], float] = time.time) 
 
     A model that never expires is said to do so a hundred years from now.
     """
-    latest = now() + _CENTURY
+    latest = now() + CENTURY
     loaded = []
     for row in rows:
         endpoint, expires_at = row["endpoint"], row["expires_at"]

@@ -22,6 +22,10 @@ class OllamaTranslator:
     def usage(self) -> Usage:
         return self._assembler.answer.usage
 
+    @property
+    def stopped(self) -> bool:
+        return self._assembler.stopped
+
     def feed(self, event: dict[str, Any]) -> bytes:
         piece = self._assembler.feed(event)
         if not piece.text and not piece.thinking:
@@ -29,9 +33,10 @@ class OllamaTranslator:
         return self._line(piece.text, piece.thinking)
 
     def finish(self) -> bytes:
+        rest = self._assembler.rest()
         answer = self._assembler.finish()
         calls, raw = self._writer.split_calls(answer)
-        lines = self._line(raw, "", calls) if calls or raw else b""
+        lines = self._line(rest + raw, "", calls) if calls or rest or raw else b""
         last = self._writer.body(self._exchange, "", "") | self._writer.ending(self._exchange, answer)
         return lines + dumps(last) + b"\n"
 
@@ -75,11 +80,14 @@ class Writer:
         """The closing fields: why it ended, tokens, and times in nanoseconds."""
         usage = answer.usage
         working = exchange.load_ns + usage.prompt_ns + usage.completion_ns
-        elapsed = round((self._monotonic() - exchange.started) * 1e9) if exchange.started else 0
         return {"done": True, "done_reason": "length" if answer.finish_reason == "length" else "stop",
-                "total_duration": max(elapsed, working), "load_duration": exchange.load_ns,
+                "total_duration": max(self.elapsed_ns(exchange), working), "load_duration": exchange.load_ns,
                 "prompt_eval_count": usage.prompt_tokens, "prompt_eval_duration": usage.prompt_ns,
                 "eval_count": usage.completion_tokens, "eval_duration": usage.completion_ns}
+
+    def elapsed_ns(self, exchange: Exchange) -> int:
+        """Nanoseconds since the exchange began."""
+        return round((self._monotonic() - exchange.started) * 1e9) if exchange.started else 0
 
     def split_calls(self, answer: Answer) -> tuple[list[dict[str, Any]], str]:
         """The calls whose arguments are an object, and the others as the model wrote them, for the reader to see."""

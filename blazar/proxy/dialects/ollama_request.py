@@ -6,12 +6,12 @@ from blazar.errors import KnobRefused, RequestRefused
 from blazar.proxy.assemble import arguments_of
 from blazar.proxy.dialects import images
 from blazar.proxy.dialects.fields import integer, mapping, number, objects, refuse, strings, text
+from blazar.proxy.dialects.times import CENTURY
 from blazar.proxy.exchange import ToolCall
 from blazar.proxy.json import dumps
 from blazar.units import parse_duration
 
 FOR_EVER = -1.0
-_CENTURY = 100 * 365 * 86400.0
 
 OPTIONS = {
     # Ollama's option: (the child's field, how it is read); others, such as num_ctx and num_gpu, shape the load and
@@ -40,7 +40,7 @@ def keep_alive(value: Any) -> float | None:
         seconds = parse_duration(value) if isinstance(value, str) else float(value)
     except ValueError:
         refuse("keep_alive", "seconds (300) or a duration (\"5m\", \"1h30m\"), negative to keep it for ever", value)
-    return FOR_EVER if seconds < 0 or seconds > _CENTURY else seconds
+    return FOR_EVER if seconds < 0 or seconds > CENTURY else seconds
 
 
 def chat(payload: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,9 @@
 
 from datetime import UTC, datetime
 
+CENTURY = 100 * 365 * 86400.0
+"""Seconds: what is kept for longer counts as kept for ever."""
+
 
 def rfc3339(epoch: float) -> str:
     """`epoch` seconds as RFC 3339 in UTC: 0 -> '1970-01-01T00:00:00.000000Z'."""

@@ -4,17 +4,12 @@ from blazar.proxy.exchange import Answer, Exchange, Reply
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.pipeline import LOADING, UNLOADING
 from blazar.proxy.request import Request
+from blazar.proxy.resources.exchanges import opened
 from blazar.proxy.routes import Route
-from blazar.proxy.stages.knobs import HEADER_PREFIX
 
 
 def generate(gateway: Gateway, request: Request, route: Route) -> None:
-    dialect = gateway.dialects[route.dialect]
-    exchange = dialect.parse(route.operation, request.body(), request.headers, request.id)
-    exchange.api_key = request.api_key
-    exchange.sink = request.sink
-    exchange.headers = request.own_headers()
-    exchange.knobs.update((name, value) for name, value in request.headers.items() if name.startswith(HEADER_PREFIX))
+    exchange = opened(gateway, request, route)
     if not exchange.knobs.get("load_only"):
         gateway.pipeline(route.stages, gateway.dispatch)(exchange)
     elif exchange.keep_alive == 0:
@@ -29,9 +24,4 @@ def _unload(gateway: Gateway, exchange: Exchange) -> Reply:
 
 
 def _say_done(exchange: Exchange) -> Reply:
-    body = exchange.dialect.render(exchange, Answer())
-    exchange.sink.start(200, [*exchange.headers, ("Content-Type", "application/json"),
-                              ("Content-Length", str(len(body)))])
-    exchange.sink.write(body)
-    exchange.sink.finish()
-    return Reply(200)
+    return exchange.answer(exchange.dialect.render(exchange, Answer()))

@@ -1,11 +1,11 @@
-"""Answers that need no model: the root that clients probe, the version, and liveness."""
+"""Answers that need no model: the root that clients probe, the version, liveness, and what a path allows."""
 
 from blazar import __version__
 from blazar.proxy.dialects import ollama_listing
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.json import dumps
 from blazar.proxy.request import Request
-from blazar.proxy.routes import Route
+from blazar.proxy.routes import Route, allowed
 
 # Drop-in clients compare this very text.
 ROOT = b"Ollama is running"
@@ -21,3 +21,11 @@ def version(gateway: Gateway, request: Request, route: Route) -> None:
 
 def healthz(gateway: Gateway, request: Request, route: Route) -> None:
     request.answer(200, dumps({"status": "ok", "version": __version__}))
+
+
+def options(gateway: Gateway, request: Request, route: Route) -> None:
+    """Also the preflight, in which a browser asks whether a page may send its real request."""
+    methods = allowed(route.path)
+    request.sink.start(204, [*request.own_headers(), ("Allow", methods),
+                             *gateway.cors.preflight(request.headers, methods)])
+    request.sink.finish()

@@ -22,28 +22,30 @@ class Admission:
         self._supervisor = supervisor
 
     def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
-        self._lease(exchange)
+        leased = exchange.endpoint = self._lease(exchange)
         try:
             return forward(exchange)
         finally:
-            self._ledger.give_back(exchange.endpoint.child_id)
+            self._ledger.give_back(leased.child_id)
             if exchange.keep_alive is not None:
                 self._supervisor.keep_alive(exchange.model, exchange.keep_alive)
 
-    def _lease(self, exchange: Exchange) -> None:
-        if exchange.endpoint is not None and self._ledger.take(exchange.endpoint.child_id):
-            return
+    def _lease(self, exchange: Exchange) -> Endpoint:
+        known = exchange.endpoint
+        if known is not None and self._ledger.take(known.child_id):
+            return known
         began = time.monotonic_ns()
         while True:
             asked_at = self._ledger.now()
-            exchange.endpoint = self._ready(exchange)
-            if self._ledger.take(exchange.endpoint.child_id, confirmed_at=asked_at):
-                break
-        exchange.load_ns += time.monotonic_ns() - began
+            endpoint = self._ready(exchange)
+            if self._ledger.take(endpoint.child_id, confirmed_at=asked_at):
+                exchange.load_ns += time.monotonic_ns() - began
+                return endpoint
 
     def _ready(self, exchange: Exchange) -> Endpoint:
         """Ask the supervisor, and stop waiting when the client leaves or the exchange is ended; a load goes on."""
-        exchange.interrupt = greens.interrupter(lambda: ClientGone() if exchange.sink.gone else exchange.ended_by)
+        exchange.interrupt = greens.interrupter(
+            lambda: ClientGone() if exchange.sink.gone or exchange.ended_by is None else exchange.ended_by)
         try:
             with exchange.sink.watching(exchange.interrupt):
                 endpoint = self._supervisor.ensure_ready(exchange.model)

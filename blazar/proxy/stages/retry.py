@@ -13,7 +13,7 @@ class Retry:
         try:
             return forward(exchange)
         except Retryable as failed:
-            if failed.unreachable:
+            if failed.unreachable and exchange.endpoint is not None:
                 self._directory.suspect(exchange.endpoint)
         try:
             return forward(exchange)

@@ -1,6 +1,6 @@
-"""Stage `trace`: the exchange is under way, and carries its request id."""
+"""Stage `trace`: the exchange is under way, and carries its request id; a cancelled one is counted."""
 
-from blazar.proxy.exchange import Exchange, Reply
+from blazar.proxy.exchange import ClientGone, Exchange, Reply
 from blazar.proxy.ledger import Ledger
 from blazar.proxy.pipeline import Forward
 
@@ -14,5 +14,8 @@ class Trace:
         self._ledger.enter(exchange)
         try:
             return forward(exchange)
+        except ClientGone as cause:
+            self._ledger.cancelled(cause)
+            raise
         finally:
             self._ledger.leave(exchange)

@@ -1,7 +1,8 @@
 """How long a message body is: length, chunked, or until close. Follows the bytes across any split.
 
 `feed` takes wire bytes and returns the payload in them. `ended` says that the body is whole; `clean` that no byte
-came after its end, so the connection may be used again; `at_boundary` that a new chunk could begin here.
+came after its end, so the connection may be used again; `rest` are the bytes after the end; `at_boundary` says
+that a new chunk could begin here.
 """
 
 from typing import Protocol
@@ -18,7 +19,10 @@ class BadFraming(Exception):
 class Framing(Protocol):
     ended: bool
     clean: bool
-    at_boundary: bool
+    rest: bytes
+
+    @property
+    def at_boundary(self) -> bool: ...
 
     def feed(self, data: bytes) -> bytes: ...
 
@@ -35,10 +39,11 @@ class LengthFraming:
         self.left = length
         self.ended = length == 0
         self.clean = True
+        self.rest = b""
 
     def feed(self, data: bytes) -> bytes:
-        payload = data[:self.left]
-        self.clean = len(data) <= self.left
+        payload, self.rest = data[:self.left], data[self.left:]
+        self.clean = not self.rest
         self.left -= len(payload)
         self.ended = self.left == 0
         return payload
@@ -52,6 +57,7 @@ class CloseFraming:
 
     at_boundary = True
     clean = False
+    rest = b""
 
     def __init__(self) -> None:
         self.ended = False
@@ -70,6 +76,7 @@ class ChunkedFraming:
     def __init__(self) -> None:
         self.ended = False
         self.clean = True
+        self.rest = b""
         self._left = 0
         """Bytes of the chunk still to come, with its closing CRLF."""
         self._line = b""
@@ -95,7 +102,7 @@ class ChunkedFraming:
         position = 0
         while position < len(data):
             if self.ended:
-                self.clean = False
+                self.clean, self.rest = False, data[position:]
                 break
             if self._left:
                 position = self._take_chunk(data, position, payload)

@@ -32,9 +32,15 @@ class Call:
         self._pool = pool
         self._endpoint = endpoint
         self._header_timeout = header_timeout
-        self._connection: Connection | None = None
+        self._connection: Connection
         self._rest = b""
-        self.head: Head | None = None
+        self._head: Head | None = None
+
+    @property
+    def head(self) -> Head:
+        """The head of the answer, once `ask` has returned."""
+        assert self._head is not None
+        return self._head
 
     def __enter__(self) -> "Call":
         try:
@@ -44,8 +50,8 @@ class Call:
             raise Retryable(refused, unreachable=True) from error
         return self
 
-    def __exit__(self, *_) -> None:
-        head, connection = self.head, self._connection
+    def __exit__(self, *_: object) -> None:
+        head, connection = self._head, self._connection
         if head is not None and head.keeps and head.framing.ended and head.framing.clean:
             self._pool.give_back(connection, self._endpoint)
         else:
@@ -65,7 +71,7 @@ class Call:
         try:
             with Timeout(self._header_timeout, self._silent()):
                 connection.send(request_head(exchange, self._endpoint) + exchange.upstream_body)
-                self.head = self._read_head()
+                head = self._head = self._read_head()
         except (OSError, ChildClosed) as error:
             failed = self._failed("it closed the connection before it answered")
             if connection.reused and not self._rest and not exchange.sink.gone and exchange.ended_by is None:
@@ -74,7 +80,7 @@ class Call:
             raise failed from error
         except BadFraming as error:
             raise self._failed(f"its answer is not HTTP: {error}") from error
-        return self.head
+        return head
 
     def _read_head(self) -> Head:
         while True:

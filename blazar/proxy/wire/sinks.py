@@ -1,25 +1,27 @@
-"""Where answers go: `SocketSink` writes to the client's socket, `BufferSink` keeps everything for whoever asks.
+"""Where answers go: `SocketSink` writes to the client's socket.
 
 gunicorn leaves an answered connection alone (ALREADY_HANDLED), its own keep-alive decision included, so the sink
 writes `Connection:` itself and shuts the socket when it must not be used again: the client speaks HTTP/1.0 or said
 close, part of its body was not read, we drain, or a stream failed in the middle.
 """
 
-import _socket
 import contextlib
 import struct
 from collections.abc import Callable
 from http import HTTPStatus
 
-from gevent import Timeout, get_hub, socket
+from gevent import Timeout, socket
 
-from blazar.proxy.exchange import ClientGone
+from blazar.proxy.exchange import ClientGone, ClientSlow
 from blazar.proxy.wire.framing import LAST_CHUNK, ChunkedFraming, chunk
+from blazar.proxy.wire.watch import Watch
 
 PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 LINGER = 2.0
 """Seconds for which a client that is still sending is read after its answer."""
+SLICE = 65536
+"""Bytes that a client must take within the write timeout."""
 
 
 class SocketSink:
@@ -87,12 +89,13 @@ class SocketSink:
         if self.gone:
             raise ClientGone
         try:
-            with Timeout(self._write_timeout, TimeoutError("the client does not read")):
-                self._sock.sendall(data)
+            for start in range(0, len(data), SLICE):
+                with Timeout(self._write_timeout, TimeoutError("the client does not read")):
+                    self._sock.sendall(data[start:start + SLICE])
         except OSError as error:
             self.gone = self.closing = True
             self._shut(socket.SHUT_RDWR)
-            raise ClientGone from error
+            raise (ClientSlow if isinstance(error, TimeoutError) else ClientGone) from error
 
     def _linger(self) -> None:
         """Read on for a moment: to close upon unread bytes would reset the connection, and the answer with it."""
@@ -108,57 +111,12 @@ class SocketSink:
     @contextlib.contextmanager
     def watching(self, on_gone: Callable[[], None]):
         """Within this block, call `on_gone` from the event loop as soon as the client closes its side."""
-        descriptor = self._sock.fileno()
-        watcher = get_hub().loop.io(descriptor, 1)
-        probe = _socket.socket(fileno=descriptor)
+        def gone() -> None:
+            self.gone = self.closing = True
+            on_gone()
 
-        def look() -> None:
-            with contextlib.suppress(BlockingIOError):
-                try:
-                    ahead = probe.recv(1, _socket.MSG_PEEK | _socket.MSG_DONTWAIT)
-                except ConnectionError:
-                    ahead = b""
-                watcher.stop()
-                if not ahead:
-                    self.gone = self.closing = True
-                    on_gone()
-
-        watcher.start(look)
+        watch = Watch(self._sock.fileno(), gone)
         try:
             yield
         finally:
-            watcher.stop()
-            watcher.close()
-            probe.detach()
-
-
-class BufferSink:
-    """Keeps the answer in memory: for tests, and for stages that must see it before the client does."""
-
-    def __init__(self) -> None:
-        self.started = False
-        self.gone = False
-        self.finished = False
-        self.aborted = False
-        self.status = 0
-        self.headers: list[tuple[str, str]] = []
-        self.raw_chunked = False
-        self.body = bytearray()
-
-    def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
-        self.started, self.status, self.headers, self.raw_chunked = True, status, list(headers), raw_chunked
-
-    def write(self, data: bytes) -> None:
-        if self.gone:
-            raise ClientGone
-        self.body += data
-
-    def finish(self) -> None:
-        self.finished = True
-
-    def abort(self) -> None:
-        self.aborted = True
-
-    @contextlib.contextmanager
-    def watching(self, on_gone: Callable[[], None]):
-        yield
+            watch.stop()

@@ -1,7 +1,8 @@
-"""The gunicorn worker: gevent's, with a stop that keeps streams and drops idle connections.
+"""The gunicorn worker: gevent's, with its own conversation with each client, and a stop that keeps streams and drops
+idle connections.
 
-Imported by gunicorn's master before anything is patched, so its top holds gunicorn, gevent and the standard library
-alone.
+Imported by gunicorn's master before anything is patched, so what it imports is gunicorn, gevent, the standard
+library, and modules of ours for which the same holds.
 """
 
 import _socket
@@ -15,14 +16,17 @@ import gevent
 from gevent.event import Event
 from gevent.pool import Pool
 from gevent.server import StreamServer
+from gunicorn.http import wsgi
+from gunicorn.util import close
 from gunicorn.workers.ggevent import GeventWorker
+
+from blazar.proxy.request import REQUEST
+from blazar.proxy.wire.intake import ClientParser, Unreadable
 
 ERROR_TIME = 2.0
 """Seconds for the last errors to reach their clients once exchanges were ended."""
 GLANCE = 0.05
 """Seconds between looks at whether the last connection has closed."""
-LATE_EXPECT = "BLAZAR-EXPECT"
-"""What `Expect` is called on its way to the application (request.EXPECTS)."""
 REFUSERS = 64
 """Connections beyond the limit that can be refused at the same time."""
 BUSY = (b'HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: 82\r\n'
@@ -100,27 +104,42 @@ class GatewayWorker(GeventWorker):
         self._open += 1
         self._idle.add(client)
         try:
-            super().handle(listener, client, addr)
+            self._converse(listener.getsockname(), client, addr)
+        except OSError:
+            pass  # the client left
+        except Exception:
+            self.log.exception("a connection failed")
         finally:
             self._idle.discard(client)
             self._open -= 1
+            close(client)
 
-    def handle_request(self, listener_name: Any, req: Any, sock: Any, addr: Any) -> None:
-        self._idle.discard(sock)
-        _keep_expectation(req)
+    def _converse(self, listener_name: Any, client: Any, addr: Any) -> None:
+        """Answer the requests of one connection until one of both sides ends it."""
+        client.setblocking(1)
+        parser = ClientParser(self.cfg, client, addr)
+        another = True
+        while another:
+            request = None
+            try:
+                with gevent.Timeout(self.cfg.keepalive, False):
+                    request = next(parser, None)
+            except Unreadable as unreadable:
+                self.wsgi.refuse_head(client, unreadable.began, unreadable.error)
+            another = request is not None and self._answer(listener_name, request, client, addr)
+
+    def _answer(self, listener_name: Any, request: Any, client: Any, addr: Any) -> bool:
+        """Have the application answer; whether another request may follow."""
+        self._idle.discard(client)
         try:
-            super().handle_request(listener_name, req, sock, addr)
+            response, environ = wsgi.create(request, client, addr, listener_name, self.cfg)
+            self.wsgi(environ, response.start_response)
+            sink = environ[REQUEST].sink
+            return sink.started and not sink.closing
         finally:
-            self._idle.add(sock)
+            self._idle.add(client)
             if not self.alive:
-                _read_no_more(sock)
-
-
-def _keep_expectation(req: Any) -> None:
-    """Keep gunicorn from answering `Expect: 100-continue`: the application does, once it wants the body."""
-    req._expected_100_continue = False
-    req.headers = [(LATE_EXPECT if name.upper() == "EXPECT" else name, value) for name, value in req.headers
-                   if name.upper() != LATE_EXPECT]
+                _read_no_more(client)
 
 
 def _read_no_more(client: Any) -> None:

@@ -8,10 +8,11 @@ import sys
 import pytest
 
 from blazar import __version__
-from blazar.cli.main import VERBS, get_parser, main
+from blazar.cli.main import VERBS, get_parser, main, parse
 
 BLAZAR = [sys.executable, "-m", "blazar.cli.main"]
-HEAVY = ("falcon", "gevent", "peewee", "gunicorn", "requests", "urllib3", "psutil", "tomlkit")
+HEAVY = ("falcon", "gevent", "peewee", "gunicorn", "requests", "urllib3", "psutil", "tomlkit", "toml",
+         "blazar.config.registry", "blazar.store.store")
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_every_verb_has_help_and_examples_that_parse(command, capsys):
         assert f"  {example}" in text
         words = shlex.split(example.partition(" < ")[0].partition(" | ")[0].partition(" > ")[0])
         assert words[0] == "blazar"
-        assert get_parser().parse_args(words[1:]).command.name == command.name
+        assert parse(words[1:]).command.name == command.name
 
 
 @pytest.mark.parametrize("command", VERBS, ids=lambda command: command.name)
@@ -68,6 +69,22 @@ def test_aliases_lead_to_the_verb(command):
 def test_places_stand_before_or_after_the_verb(argv):
     args = get_parser().parse_args(argv)
     assert (args.data_dir, args.config) == ("/x", None)
+
+
+@pytest.mark.parametrize(("argv", "words", "found"), [
+    (["run", "m", "--seed", "1", "Hello", "you"], "prompt", ["Hello", "you"]),
+    (["run", "m", "Hello", "--seed", "1", "you"], "prompt", ["Hello", "you"]),
+    (["run", "--seed", "1", "m", "Hello"], "prompt", ["Hello"]), (["run", "m", "--seed", "1"], "prompt", []),
+    (["rm", "a", "--data-dir", "/x", "b", "c"], "models", ["a", "b", "c"])])
+def test_options_may_stand_between_words(argv, words, found):
+    assert getattr(parse(argv), words) == found
+
+
+@pytest.mark.parametrize("argv", [["list", "m"], ["stop", "a", "b"], ["run", "m", "Hello", "--sed", "1"], ["--sed"]])
+def test_what_no_verb_takes_is_bad_usage(argv, capsys):
+    with pytest.raises(SystemExit) as end:
+        parse(argv)
+    assert end.value.code == 2 and "unrecognized arguments" in capsys.readouterr().err
 
 
 def test_an_unknown_verb_is_bad_usage(env):

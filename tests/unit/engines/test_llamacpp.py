@@ -6,15 +6,16 @@ from blazar.config.config import Config
 from blazar.config.effective import effective
 from blazar.config.registry import SETTINGS
 from blazar.engines.lane import Launch, Program
-from blazar.engines.llamacpp import PACKAGE_HOME, LlamaCpp, context_per_slot
+from blazar.engines.llamacpp import LlamaCpp, context_per_slot
+from blazar.paths import package_home
 
 PROGRAM = Program("llamacpp", ("/usr/bin/llama-server",), "PATH")
 
 
-def command(settings=None, trained=32768, program=PROGRAM, secret=Path("/run/solo.apikey")):
+def command(settings=None, trained=32768, program=PROGRAM, secret=Path("/run/solo.apikey"), **facts):
     config = Config.from_dict(settings or {})
     return LlamaCpp(SETTINGS.values()).command(Launch(
-        model="solo:q4_0", file=Path("/models/solo.gguf"), facts={"format": "gguf", "context_length": trained},
+        model="solo:q4_0", file=Path("/models/solo.gguf"), facts={"format": "gguf", "context_length": trained, **facts},
         settings=effective(config, "solo:q4_0"), program=program, secret_file=secret))
 
 
@@ -45,6 +46,23 @@ def test_settings_become_flags(settings, expected):
     assert words[start:start + len(expected)] == expected
 
 
+@pytest.mark.parametrize("pooling, said", [(0, ("--pooling", "mean")), (1, ()), (2, ())])
+def test_an_embedding_model_reads_a_text_in_one_batch_and_is_pooled(pooling, said):
+    words = command({"batch_size": 64, "ubatch_size": 32}, trained=512, capabilities=["embedding"],
+                    pooling=pooling).argv
+    start = words.index("--embeddings")
+    assert words[start:] == ("--embeddings", "--batch-size", "512", "--ubatch-size", "512", *said)
+    assert words.count("--batch-size") == words.count("--ubatch-size") == 1
+
+
+def test_other_models_do_not_embed():
+    assert "--embeddings" not in command(capabilities=["completion", "tools"]).argv
+
+
+def test_an_embedding_model_of_unknown_length_keeps_the_engines_batches():
+    assert command({"default_ctx": 0}, trained=0, capabilities=["embedding"], pooling=1).argv[-1] == "--embeddings"
+
+
 def test_no_secret_no_flag():
     assert "--api-key-file" not in command(secret=None).argv
 
@@ -52,8 +70,8 @@ def test_no_secret_no_flag():
 def test_embedded_engine_finds_this_package_and_engine_env_is_passed_on():
     embedded = Program("llamacpp", ("python", "-P", "-m", "blazar.engines.embedded"), "embedded")
     made = command({"engine_env": {"GGML_X": "1"}}, program=embedded)
-    assert made.env == {"GGML_X": "1", "PYTHONPATH": PACKAGE_HOME}
-    assert (Path(PACKAGE_HOME) / "blazar" / "engines" / "embedded.py").exists()
+    assert made.env == {"GGML_X": "1", "PYTHONPATH": str(package_home())}
+    assert (package_home() / "blazar" / "engines" / "embedded.py").exists()
 
 
 @pytest.mark.parametrize("wanted, trained, expected", [(100, 50, 50), (50, 100, 50), (0, 70, 70), (70, 0, 70),

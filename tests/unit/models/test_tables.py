@@ -4,7 +4,6 @@ import pytest
 
 from blazar.models.alias import Alias
 from blazar.models.base import close_database, open_database
-from blazar.models.child import Child
 from blazar.models.installed_model import InstalledModel
 from blazar.models.migrate import migrate
 
@@ -42,17 +41,3 @@ def test_aliases():
     assert Alias.forget("a") is True and Alias.forget("a") is False
     Alias.forget_target("m:q4_0")
     assert Alias.targets() == {}
-
-
-def test_children():
-    child = {"pid": 4711, "start_time": 123456789, "name": "m:q4_0", "address": "127.0.0.1:40001",
-             "state": "loading"}
-    Child.put(**child)
-    Child.put(**{**child, "state": "ready"})
-    Child.put(**{**child, "pid": 12})
-    assert [(row["pid"], row["state"]) for row in Child.every()] == [(12, "loading"), (4711, "ready")]
-    assert Child.every()[1] == {**child, "state": "ready"}
-    Child.forget(12)
-    assert len(Child.every()) == 1
-    Child.forget_all()
-    assert Child.every() == []

@@ -4,7 +4,6 @@ import random
 
 import pytest
 
-from blazar.errors import ChildFailed, ChildRefused
 from blazar.proxy.assemble import Assembler, Piece, arguments_of
 from blazar.proxy.exchange import ToolCall, Usage
 from tests.support.wire import call, chunk, counts
@@ -101,14 +100,6 @@ def test_odd_chunks_do_no_harm(odd):
     assert assemble(chunk("a"), odd, chunk("b")).text == "ab"
 
 
-def test_an_error_in_the_stream_is_raised():
-    with pytest.raises(ChildFailed, match="boom"):
-        assemble(chunk("a"), {"error": {"code": 500, "message": "boom"}})
-    with pytest.raises(ChildRefused, match="too long") as caught:
-        assemble({"error": {"code": 400, "message": "too long"}})
-    assert caught.value.status == 400
-
-
 @pytest.mark.parametrize(("text", "value"), [("", {}), (" ", {}), ("{}", {}), ('{"a":1}', {"a": 1}), ("{city:", None),
                                              ("[1]", None), ("NaN", None)])
 def test_arguments(text, value):
@@ -120,3 +111,28 @@ def test_a_piece_is_what_its_chunk_added():
     assert assembler.feed(chunk("a", reasoning_content="t")) == Piece("a", "t", False)
     assert assembler.feed(chunk(tool_calls=[call(0, "{", "i", "f")])) == Piece("", "", True)
     assert assembler.feed(chunk(reason="stop")) == Piece()
+
+
+def test_a_stop_ends_the_text_across_chunks():
+    assembler = Assembler(["STOP"])
+    assert [assembler.feed(chunk(words)).text for words in ("A", " STO", "P B")] == ["A", " ", ""]
+    assert assembler.stopped
+    answer = assembler.finish()
+    assert (answer.text, answer.stop_text, answer.finish_reason) == ("A ", "STOP", "stop")
+    assert answer.usage.completion_tokens == 3
+
+
+def test_what_was_held_back_belongs_to_the_text():
+    assembler = Assembler(["STOP"])
+    assembler.feed(chunk("A STO"))
+    assert not assembler.stopped and assembler.rest() == "STO"
+    assembler.feed(counts(completion=9))
+    answer = assembler.finish()
+    assert (answer.text, answer.stop_text, answer.usage.completion_tokens) == ("A STO", None, 9)
+
+
+def test_text_held_back_comes_before_a_call():
+    assembler = Assembler(["STOP"])
+    assembler.feed(chunk("ST"))
+    piece = assembler.feed(chunk(tool_calls=[call(0, "{}", "a", "f")]))
+    assert (piece.text, piece.calls) == ("ST", True)

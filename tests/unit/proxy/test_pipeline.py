@@ -3,13 +3,15 @@ import itertools
 import pytest
 
 from blazar.proxy.exchange import Exchange, Reply
-from blazar.proxy.pipeline import GENERATION, LOADING, ORDER, UNLOADING, compose
+from blazar.proxy.pipeline import ASKING, GENERATION, LOADING, ORDER, UNLOADING, compose
 
 BEFORE = [
     # stage, stage after it, why
     ("trace", "name", "a refused name is traced too"),
     ("name", "auth", "no spelling may slip past the allowed models"),
+    ("auth", "capability", "nothing is told to whom the model is not allowed"),
     ("auth", "knobs", "nothing is told to whom the model is not allowed"),
+    ("capability", "admission", "a model that cannot do it is not loaded for it"),
     ("knobs", "retry", "a refused knob costs no attempt"),
     ("retry", "resolve", "a second attempt looks again"),
     ("resolve", "admission", "the lease is of the resolved endpoint"),
@@ -26,7 +28,7 @@ def test_admission_is_last_before_the_wire():
 
 
 def test_every_set_checks_the_model():
-    for stages in (GENERATION, LOADING, UNLOADING):
+    for stages in (GENERATION, ASKING, LOADING, UNLOADING):
         assert {"trace", "name", "auth"} <= stages
 
 

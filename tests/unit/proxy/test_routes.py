@@ -22,8 +22,9 @@ def test_only_liveness_is_open():
     assert [route.path for route in ROUTES if route.open] == ["/healthz"]
 
 
-@pytest.mark.parametrize(("path", "allowed"), [("/", {"GET", "HEAD"}), ("/api/chat", {"POST"}), ("/nope", set()),
-                                               ("/api/delete", {"DELETE"}), ("/v1/models", {"GET", "HEAD"})])
+@pytest.mark.parametrize(("path", "allowed"), [("/", {"GET", "HEAD", "OPTIONS"}), ("/nope", set()),
+                                               ("/api/chat", {"POST", "OPTIONS"}),
+                                               ("/api/delete", {"DELETE", "OPTIONS"})])
 def test_methods(path, allowed):
     assert set(methods(path)) == allowed
 

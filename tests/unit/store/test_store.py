@@ -95,7 +95,8 @@ def test_install_list_and_describe(store, tmp_path):
     assert model == {
         "name": "my-model:q4_0", "size": size, "digest": digest, "architecture": "llama", "family": "llama",
         "format": "gguf", "parameter_count": 64, "parameter_size": "64", "quantization": "Q4_0",
-        "context_length": 4096, "capabilities": ["completion", "tools"], "embedding_length": 64}
+        "context_length": 4096, "capabilities": ["completion", "tools"], "embedding_length": 64,
+            "pooling": 0}
     assert blobs(store) == {f"{digest}.gguf": True} and unfinished(store) == []
     assert (store.paths.blobs / f"{digest}.gguf").stat().st_mode & 0o777 == 0o644
     listed = store.list()

@@ -88,13 +88,6 @@ def test_errors():
     assert translator.fail(ChildFailed("died")) == dialect.stream_error(ChildFailed("died")) == b'{"error":"died"}\n'
 
 
-def test_usage_is_known_to_the_caller():
-    opened = exchange()
-    translator = opened.dialect.translator(opened)
-    translator.feed(counts(5, 2))
-    assert (translator.usage.prompt_tokens, translator.usage.completion_tokens) == (5, 2)
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_streamed_and_buffered_agree(seed):
     chance = random.Random(seed)

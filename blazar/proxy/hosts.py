@@ -1,0 +1,32 @@
+"""`HostCheck`: no web page reaches an unkeyed server on loopback under a name of its own (DNS rebinding).
+
+A page whose name was re-pointed at 127.0.0.1 is of the same origin for its browser, so CORS does not help; but the
+name stands in the Host field.
+"""
+
+from blazar.config.config import Config
+from blazar.config.exposure_rules import is_loopback
+from blazar.errors import HostRefused
+
+EVERY_ADDRESS = ("0.0.0.0", "[::]")
+"""Addresses, not names, with which some clients mean this machine."""
+
+
+class HostCheck:
+    """Active while the server listens on loopback only and has no API keys."""
+
+    def __init__(self, config: Config) -> None:
+        self._active = is_loopback(config.host) and not config.keys
+        self._own = config.host.lower()
+
+    def check(self, authority: str) -> None:
+        """Raises HostRefused unless `authority`, a host with or without port, means this machine.
+
+        Without a host, as in HTTP/1.0, nobody was led here by a name.
+        """
+        if not self._active or not authority:
+            return
+        host = authority.rpartition(":")[0] if not authority.endswith("]") and ":" in authority else authority
+        host = host.lower()
+        if not (is_loopback(host) or host.rstrip(".").endswith(".localhost") or host in (self._own, *EVERY_ADDRESS)):
+            raise HostRefused(host=authority)

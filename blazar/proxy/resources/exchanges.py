@@ -1,0 +1,17 @@
+"""What the resources that serve exchanges share: how one is opened."""
+
+from blazar.proxy.exchange import Exchange
+from blazar.proxy.gateway import Gateway
+from blazar.proxy.request import Request
+from blazar.proxy.routes import Route
+from blazar.proxy.stages.knobs import HEADER_PREFIX
+
+
+def opened(gateway: Gateway, request: Request, route: Route) -> Exchange:
+    """The exchange for a request, as its dialect reads it. Raises RequestRefused and its kin."""
+    exchange = gateway.dialects[route.dialect].parse(route.operation, request.body(), request.headers, request.id)
+    exchange.api_key = request.api_key
+    exchange.sink = request.sink
+    exchange.headers = request.own_headers()
+    exchange.knobs.update((name, value) for name, value in request.headers.items() if name.startswith(HEADER_PREFIX))
+    return exchange

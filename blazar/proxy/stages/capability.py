@@ -1,0 +1,17 @@
+"""Stage `capability`: whether the model can do what is asked, as its file tells; refused before anything is loaded."""
+
+from blazar.errors import NotCapable
+from blazar.proxy.directory import Directory
+from blazar.proxy.exchange import Exchange, Reply
+from blazar.proxy.pipeline import Forward
+
+
+class Capability:
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+
+    def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
+        has = self._directory.models[exchange.model]["capabilities"]
+        if exchange.needs not in has:
+            raise NotCapable(model=exchange.model, capability=exchange.needs, has=", ".join(has))
+        return forward(exchange)

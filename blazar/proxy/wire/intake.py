@@ -1,0 +1,106 @@
+"""What comes from a client: gunicorn's parser, behind our own check of the head and our own reading of the body.
+
+The checked bytes are handed to gunicorn's parser as they came, through its unreader, on every version of it.
+"""
+
+from typing import Any
+
+from gevent import Timeout
+from gunicorn.http.errors import NoMoreData, ParseException
+from gunicorn.http.message import Request
+from gunicorn.http.parser import RequestParser
+
+from blazar.errors import BlazarError, HeadRefused, RequestStalled
+from blazar.proxy.wire.framing import Framing
+from blazar.proxy.wire.request_head import END, check_head, receive_head
+from blazar.units import format_duration
+
+HEAD_TIMEOUT = 20.0
+"""Seconds from the first byte of a head to its last."""
+LATE_EXPECT = "BLAZAR-EXPECT"
+"""What `Expect` is called on its way to the application (request.EXPECTS), which answers it once it wants the body."""
+READ_SIZE = 65536
+
+
+class Unreadable(Exception):
+    """A head that is refused; `began` is as much of it as came."""
+
+    def __init__(self, error: BlazarError, began: bytes) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.began = began
+
+
+class ClientRequest(Request):
+    """gunicorn's request, of a head that passed our check and with a body that we read."""
+
+    def parse(self, unreader: Any) -> bytes:
+        began = unreader.read()
+        if not began:
+            raise StopIteration
+        try:
+            with Timeout(HEAD_TIMEOUT, RequestStalled(part="head", limit=format_duration(HEAD_TIMEOUT))):
+                raw, rest = receive_head(began, lambda: _more(unreader))
+            began = raw
+            self._head = check_head(raw)
+            unreader.unread(raw + END + rest)
+            unused = super().parse(unreader)
+        except BlazarError as error:
+            raise Unreadable(error, began) from error
+        except ParseException as error:
+            raise Unreadable(HeadRefused(reason=str(error)), began) from error
+        self._tidy()
+        return unused
+
+    def _tidy(self) -> None:
+        """Take from gunicorn what the application does itself, or what its environ would confuse.
+
+        There `X_A` and `X-A` have one name, so fields with an underscore are dropped, as gunicorn 27 does.
+        """
+        self._expected_100_continue = False
+        self.headers = [(LATE_EXPECT if name == "EXPECT" else name, value) for name, value in self.headers
+                        if "_" not in name and name != LATE_EXPECT]
+
+    def set_body_reader(self) -> None:
+        self.body = ClientBody(self.unreader, self._head.framing())
+
+
+class ClientBody:
+    """`wsgi.input`: the body as its framing says; what follows it is left for the next request."""
+
+    def __init__(self, unreader: Any, framing: Framing) -> None:
+        self._unreader = unreader
+        self._framing = framing
+
+    def read(self, size: int = -1) -> bytes:
+        """What came of the body, at least a byte, whatever the size; empty at its end.
+
+        Raises BadFraming, and ConnectionError when the client left before the end.
+        """
+        while not self._framing.ended:
+            data = self._unreader.read()
+            if not data:
+                raise ConnectionAbortedError("the client left within its body")
+            payload = self._framing.feed(data)
+            if self._framing.ended:
+                self._unreader.unread(self._framing.rest)
+            if payload:
+                return payload
+        return b""
+
+
+class ClientParser(RequestParser):
+    """The requests of one connection, one after the other."""
+
+    mesg_class = ClientRequest
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.unreader.mxchunk = READ_SIZE
+
+
+def _more(unreader: Any) -> bytes:
+    data = unreader.read()
+    if not data:
+        raise NoMoreData
+    return data

@@ -1,0 +1,146 @@
+"""Embeddings of real engines through the official clients: a real model's meaning, and the forms of requests."""
+
+import base64
+import json
+import math
+import struct
+import urllib.error
+import urllib.request
+
+import pytest
+
+from tests.support.minilm import minilm_gguf
+from tests.support.shell import Shell
+from tests.support.tiny_gguf import tiny_gguf
+
+openai = pytest.importorskip("openai")
+ollama = pytest.importorskip("ollama")
+
+MINILM, CHAT = "minilm:f16", "chat:f32"
+CATS = ["A cat sits on the mat.", "The kitten is lying on the rug."]
+STOCKS = "The stock market fell sharply today."
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    file = minilm_gguf()
+    shell = Shell(tmp_path_factory.mktemp("home"))
+    shell.ok("pull", str(file), "--name", MINILM)
+    shell.ok("pull", str(tiny_gguf(shell.home / "chat.gguf")), "--name", CHAT)
+    shell.start()
+    yield shell
+    shell.stop()
+
+
+@pytest.fixture
+def openai_client(daemon):
+    with openai.OpenAI(base_url=f"{daemon.url}/v1", api_key="none", max_retries=0, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture
+def ollama_client(daemon):
+    return ollama.Client(host=daemon.url, timeout=60)
+
+
+def post(daemon, path, body):
+    request = urllib.request.Request(daemon.url + path, json.dumps(body).encode())
+    try:
+        with urllib.request.urlopen(request, timeout=100) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+def cosine(one, other):
+    product = sum(a * b for a, b in zip(one, other, strict=True))
+    return product / math.sqrt(sum(a * a for a in one) * sum(b * b for b in other))
+
+
+def vectors(answer):
+    return [row.embedding for row in answer.data]
+
+
+def test_meaning_survives(openai_client, ollama_client):
+    answer = openai_client.embeddings.create(model=MINILM, input=[*CATS, STOCKS])
+    assert [row.index for row in answer.data] == [0, 1, 2] and answer.usage.prompt_tokens > 15
+    first, second, stocks = vectors(answer)
+    assert len(first) == len(second) == len(stocks) == 384
+    assert cosine(first, second) > 0.5 and cosine(first, stocks) < 0.2
+    other_way = ollama_client.embed(model=MINILM, input=[*CATS, STOCKS]).embeddings
+    assert [cosine(*pair) for pair in zip(other_way, (first, second, stocks), strict=True)] == pytest.approx([1, 1, 1])
+
+
+def test_base64_is_the_same_numbers(daemon):
+    told = {}
+    for encoding in ("float", "base64", None):
+        status, answer = post(daemon, "/v1/embeddings", {"model": MINILM, "input": CATS, "encoding_format": encoding})
+        assert status == 200
+        told[encoding] = [row["embedding"] for row in answer["data"]]
+    assert told[None] == told["float"]
+    for numbers, packed in zip(told["float"], told["base64"], strict=True):
+        assert base64.b64decode(packed) == struct.pack("<384f", *numbers)
+
+
+def test_order_is_that_of_the_request(openai_client):
+    words = [f"number {number}" for number in range(150)]
+    together = vectors(openai_client.embeddings.create(model=MINILM, input=words))
+    for number in (0, 63, 64, 149):
+        alone = vectors(openai_client.embeddings.create(model=MINILM, input=words[number]))
+        assert cosine(together[number], alone[0]) == pytest.approx(1, abs=1e-4)
+
+
+def test_token_ids_are_what_text_becomes(openai_client):
+    tokens = [101, 7592, 8870, 102]  # [CLS] hello cats [SEP]
+    text, single, several = (vectors(openai_client.embeddings.create(model=MINILM, input=given))[-1]
+                             for given in ("hello cats", tokens, [[101, 102], tokens]))
+    assert cosine(text, single) == pytest.approx(1, abs=1e-4) and cosine(text, several) == pytest.approx(1, abs=1e-4)
+
+
+def test_tokens_that_the_model_does_not_have(daemon):
+    status, answer = post(daemon, "/v1/embeddings", {"model": MINILM, "input": [999_999]})
+    assert status == 400 and "invalid tokens" in answer["error"]["message"]
+    assert post(daemon, "/v1/embeddings", {"model": MINILM, "input": "still there"})[0] == 200
+
+
+def test_many_short_texts(daemon):
+    status, answer = post(daemon, "/v1/embeddings", {"model": MINILM, "input": [f"w{n}" for n in range(400)]})
+    assert status == 200 and [row["index"] for row in answer["data"]] == list(range(400))
+
+
+@pytest.mark.parametrize("given", ["cat " * 600, ["short", "cat " * 600], [[101, *[4937] * 600, 102]]])
+def test_too_long_is_refused_with_the_limit(daemon, given):
+    status, answer = post(daemon, "/v1/embeddings", {"model": MINILM, "input": given})
+    message = answer["error"]["message"]
+    assert status == 400 and "602 tokens" in message and "at most 512" in message
+    assert f"input {len(given) if isinstance(given[0], str) and isinstance(given, list) else 1} of" in message
+    assert post(daemon, "/api/embed", {"model": MINILM, "input": given, "truncate": False})[0] == 400
+
+
+def test_ollama_cuts_what_is_too_long(ollama_client):
+    fits, longer, short = ollama_client.embed(model=MINILM, input=["cat " * 510, "cat " * 900, "cat"]).embeddings
+    assert fits == pytest.approx(longer) and cosine(fits, short) < 0.99
+
+
+def test_ollama_both_forms(ollama_client):
+    answer = ollama_client.embed(model=MINILM, input=CATS[0], keep_alive="5m")
+    assert answer.model == MINILM and answer.prompt_eval_count == 9 and answer.total_duration > 0
+    old = ollama_client.embeddings(model=MINILM, prompt=CATS[0])
+    assert list(old.embedding) == pytest.approx(answer.embeddings[0])
+
+
+def test_the_wrong_kind_of_model(daemon, openai_client, ollama_client):
+    with pytest.raises(openai.BadRequestError, match="embedding"):
+        openai_client.embeddings.create(model=CHAT, input="hello")
+    with pytest.raises(openai.BadRequestError, match="completion"):
+        openai_client.chat.completions.create(model=MINILM, messages=[{"role": "user", "content": "hi"}])
+    for call in (lambda: ollama_client.embed(model=CHAT, input="hello"),
+                 lambda: ollama_client.generate(model=MINILM, prompt="hello")):
+        with pytest.raises(ollama.ResponseError) as caught:
+            call()
+        assert caught.value.status_code == 400
+    status, answer = post(daemon, "/v1/messages", {"model": MINILM, "max_tokens": 5,
+                                                   "messages": [{"role": "user", "content": "hi"}]})
+    assert status == 400 and answer["error"]["type"] == "invalid_request_error"

@@ -1,0 +1,76 @@
+"""The official JavaScript clients of the three dialects against a running Blazar, unmodified.
+
+`make test` installs them into build/npm; the scripts are in the folder `npm` beside this file.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.shell import Shell
+from tests.support.tiny_gguf import tiny_gguf
+
+SCRIPTS = Path(__file__).parent / "npm"
+INSTALLED = Path(__file__).parent.parent.parent / "build" / "npm"
+CHAT, EMBEDS = "solo:f32", "words:f32"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A function that runs one of the scripts and gives what it printed."""
+    pytest.importorskip("xllamacpp")
+    if shutil.which("node") is None or not (INSTALLED / ".installed").exists():
+        why = "node is not installed" if shutil.which("node") is None else "`make build/npm/.installed` was not run"
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(f"{why}: no JavaScript clients to test with")
+    shell = Shell(tmp_path_factory.mktemp("home"))
+    shell.ok("pull", str(tiny_gguf(shell.home / "chat.gguf")), "--name", CHAT)
+    shell.ok("pull", str(tiny_gguf(shell.home / "words.gguf", seed=1, pooling=1)), "--name", EMBEDS)
+    shell.start()
+    scripts = shutil.copytree(SCRIPTS, shell.home / "scripts")  # node looks for packages beside the script
+    (scripts / "node_modules").symlink_to(INSTALLED / "node_modules")
+
+    def run_script(name):
+        done = subprocess.run(["node", str(scripts / name), shell.url, CHAT, EMBEDS], capture_output=True, text=True,
+                              timeout=100)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    yield run_script
+    shell.stop()
+
+
+def assert_chat(told):
+    assert told["whole"] == told["streamed"] != ""
+    assert told["counted"][0] == told["counted"][1] and 0 < told["counted"][0] <= 12
+
+
+def assert_embeddings(told):
+    assert [index for index, _ in told["embeddings"]] == [0, 1, 2]
+    assert [len(vector) for _, vector in told["embeddings"]] == [64, 64, 64]
+    assert len({tuple(vector) for _, vector in told["embeddings"]}) == 3
+
+
+def test_openai(run):
+    told = run("openai.mjs")
+    assert_chat(told)
+    assert_embeddings(told)
+    assert told["listed"] == [CHAT, EMBEDS] and told["refused"] == ["NotFoundError", 404]
+
+
+def test_ollama(run):
+    told = run("ollama.mjs")
+    assert_chat(told)
+    assert_embeddings(told)
+    assert told["older"] == pytest.approx(told["embeddings"][0][1], abs=1e-4) and told["done"] is True
+    assert told["listed"] == [CHAT, EMBEDS] and told["refused"] == ["ResponseError", 404]
+
+
+def test_anthropic(run):
+    told = run("anthropic.mjs")
+    assert_chat(told)
+    assert told["final"] == told["whole"] and told["input"][0] == told["input"][1] > 0
+    assert told["refused"] == ["NotFoundError", 404]

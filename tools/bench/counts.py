@@ -1,0 +1,117 @@
+"""Does everybody count the same? The client, the engine, and Blazar's audit log and metrics, after each run."""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+OK = "ok"
+NO_AUDIT = "no audit"
+"""Client and engine agree, and there is nothing else to compare with: the gateway does not count, or not yet."""
+
+SETTLE_LIMIT = 2.0
+"""Seconds in which counts may catch up: an answer's last byte goes out before its request is counted."""
+
+GENERATIONS = "blazar_generations_total"
+TOKENS = ("blazar_prompt_tokens_total", "blazar_completion_tokens_total")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What Blazar has counted; None where this version does not count."""
+
+    lines: int | None = None
+    """Lines of the audit log."""
+    generations: int | None = None
+    tokens: int | None = None
+    """Tokens of all API keys, prompts and answers."""
+
+    def since(self, before: "Counts") -> "Counts":
+        return Counts(*(None if now is None else now - (then or 0) for now, then in (
+            (self.lines, before.lines), (self.generations, before.generations), (self.tokens, before.tokens))))
+
+
+class AuditLines:
+    """Counts the lines of an audit log, also when it is rotated between two looks (at most once)."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._inode = 0
+        self._offset = 0
+        self._lines = 0
+        self._seen = False
+
+    def count(self) -> int | None:
+        """Lines since the first look; None as long as there is no log."""
+        try:
+            inode = self._file.stat().st_ino
+        except FileNotFoundError:
+            return self._lines if self._seen else None
+        if self._seen and inode != self._inode:
+            self._read(self._file.with_name(self._file.name + ".1"))
+            self._offset = 0
+        self._seen, self._inode = True, inode
+        self._read(self._file)
+        return self._lines
+
+    def _read(self, file: Path) -> None:
+        with open(file, "rb") as log:
+            log.seek(self._offset)
+            while block := log.read(1 << 20):
+                self._lines += block.count(b"\n")
+                self._offset += len(block)
+
+
+def metric(text: str, name: str) -> int | None:
+    """The sum of a counter's samples in Prometheus's text format; None when it is not declared there."""
+    samples = re.findall(rf"^{name}(?:\{{.*\}})? (\S+)$", text, re.MULTILINE)
+    declared = samples or re.search(rf"^# TYPE {name} ", text, re.MULTILINE)
+    return round(sum(map(float, samples))) if declared else None
+
+
+def from_metrics(text: str, lines: int | None) -> Counts:
+    tokens = [metric(text, name) for name in TOKENS]
+    return Counts(lines, metric(text, GENERATIONS), None if None in tokens else sum(filter(None, tokens)))
+
+
+def verdict(client: Mapping[str, Any], engine: Mapping[str, Any], counted: Counts | None) -> str:
+    """OK, NO_AUDIT, or `INVALID: ` and who disagrees. `counted` is what Blazar counted during the run."""
+    faults = _faults_of(client) + _differences(client, engine, counted)
+    if faults:
+        return f"INVALID: {'; '.join(faults)}"
+    return NO_AUDIT if counted is None or counted == Counts() else OK
+
+
+def settled(look: Callable[[], str], limit: float = SETTLE_LIMIT) -> str:
+    """The verdict of `look` once it is good, or the last one when it does not become good."""
+    deadline = time.monotonic() + limit
+    while (found := look()).startswith("INVALID") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return found
+
+
+def _faults_of(client: Mapping[str, Any]) -> list[str]:
+    faults = [f"{count} {kind} errors" for kind, count in client["errors"].items() if count]
+    if client["unfinished"]:
+        faults.append(f"{client['unfinished']} unfinished")
+    if client["first_error"]:
+        faults.append(f"first: {client['first_error']}")
+    return faults
+
+
+def _differences(client: Mapping[str, Any], engine: Mapping[str, Any], counted: Counts | None) -> list[str]:
+    left = len(client["left"])
+    pairs = [("requests", "client", client["requests"], "engine", engine["requests"]),
+             ("answers", "client", client["ended"], "engine", engine["finished"]),
+             ("events", "client", client["events"], "engine", engine["events"]),
+             ("leavers", "client", left, "engine", engine["cancelled"])]
+    if counted is not None:
+        pairs += [("requests", "client", client["requests"], "audit log", counted.lines),
+                  ("requests", "client", client["requests"], "metrics", counted.generations)]
+        if not left:  # of an answer that was left the engine never tells its count
+            pairs += [("tokens", "engine", engine["prompt_tokens"] + engine["completion_tokens"], "metrics",
+                       counted.tokens)]
+    return [f"{what}: {one} {first}, {other} {second}" for what, one, first, other, second in pairs
+            if second is not None and first != second]

@@ -1,0 +1,65 @@
+"""The programs that a measurement needs: which Debian package has them, and building our own."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "tools" / "bench"
+BUILD = ROOT / "build" / "bench"
+
+PACKAGES = {"cc": "gcc", "taskset": "util-linux", "nginx": "nginx-light", "haproxy": "haproxy", "go": "golang-go"}
+"""Program: the Debian package that brings it."""
+
+C_FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra")
+
+
+class ProgramMissing(Exception):
+    """A program is not installed."""
+
+    def __init__(self, program: str) -> None:
+        self.package = PACKAGES[program]
+        super().__init__(f"there is no {program}; `sudo apt-get install {self.package}` brings it")
+
+
+class BuildFailed(Exception):
+    """A compiler refused one of our sources."""
+
+
+def find(program: str, env: Mapping[str, str] = os.environ) -> str:
+    """The path of a program, daemons included. Raises ProgramMissing."""
+    found = shutil.which(program, path=os.pathsep.join([env.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"]))
+    if found is None:
+        raise ProgramMissing(program)
+    return found
+
+
+def output(command: list[str]) -> str:
+    """All that a program says."""
+    result = subprocess.run(command, capture_output=True, text=True)
+    return (result.stdout + result.stderr).strip()
+
+
+def build_c(name: str, folder: Path = BUILD) -> Path:
+    """Compile `<name>.c`, unless that was done already. Raises ProgramMissing and BuildFailed."""
+    sources = [SOURCES / f"{name}.c", SOURCES / "bench.h"]
+    return _build(folder / name, sources, [find("cc"), *C_FLAGS, "-o", str(folder / name), str(sources[0]), "-lm"], {})
+
+
+def build_go(folder: Path = BUILD) -> Path:
+    """Compile the Go reference. Raises ProgramMissing and BuildFailed."""
+    source = SOURCES / "goproxy.go"
+    env = {"GO111MODULE": "off", "CGO_ENABLED": "0", "GOCACHE": str(folder / "go-cache")}
+    return _build(folder / "goproxy", [source], [find("go"), "build", "-o", str(folder / "goproxy"), str(source)], env)
+
+
+def _build(target: Path, sources: list[Path], command: list[str], env: Mapping[str, str]) -> Path:
+    if target.exists() and all(source.stat().st_mtime <= target.stat().st_mtime for source in sources):
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    result = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True)
+    if result.returncode != 0:
+        raise BuildFailed(f"{' '.join(command)} failed:\n{result.stderr}")
+    return target
