@@ -10,9 +10,12 @@ from gunicorn.http.errors import NoMoreData, ParseException
 from blazar.errors import BodyTooLarge, CodingRefused, RequestRefused, RequestStalled
 from blazar.proxy import greens
 from blazar.proxy.exchange import ClientGone, send_whole
+from blazar.proxy.wire.client import READ_TIMEOUT
 from blazar.proxy.wire.framing import BadFraming
+from blazar.proxy.wire.lean import CLIENT, FIELDS
 from blazar.proxy.wire.request_head import authority_of
 from blazar.proxy.wire.sinks import SocketSink
+from blazar.proxy.wire.stock import StockClient
 from blazar.units import format_bytes, format_duration
 
 REQUEST = "blazar.request"
@@ -20,8 +23,6 @@ REQUEST = "blazar.request"
 EXPECTS = "HTTP_BLAZAR_EXPECT"
 """Where our gunicorn worker puts `Expect`, so that it is answered only once the body is wanted."""
 READ_SIZE = 65536
-READ_TIMEOUT = 30.0
-"""Seconds a client may pause within its body."""
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 
@@ -34,7 +35,7 @@ class Request:
                  draining: Callable[[], bool] = lambda: False) -> None:
         self.method: str = environ["REQUEST_METHOD"]
         self.path: str = (environ.get("PATH_INFO") or "/").encode("latin-1").decode(errors="replace")
-        self.headers = _headers(environ)
+        self.headers: dict[str, str] = environ.get(FIELDS) or _headers(environ)
         """By lower-case name."""
         self.host = authority_of(environ.get("RAW_URI", "")) or self.headers.get("host", "")
         """Host and port for which the request is meant."""
@@ -50,7 +51,10 @@ class Request:
         self._pace = pace
         self._read_timeout = read_timeout
         self._has_body = _has_body(environ)
-        self.sink = SocketSink(environ["gunicorn.socket"], old=environ.get("SERVER_PROTOCOL") == "HTTP/1.0",
+        self._waits_itself = CLIENT in environ
+        """Its client's connection keeps the time of reads."""
+        client = environ.get(CLIENT) or StockClient(environ["gunicorn.socket"])
+        self.sink = SocketSink(client, old=environ.get("SERVER_PROTOCOL") == "HTTP/1.0",
                                closing="close" in self.headers.get("connection", "").lower(),
                                unread=self._has_body, headless=self.method == "HEAD",
                                write_timeout=write_timeout, draining=draining)
@@ -65,7 +69,7 @@ class Request:
         if length > self._max_body:
             raise self._too_large()
         if self._has_body and not self.sink.old and self._environ.get(EXPECTS, "").lower() == "100-continue":
-            self._environ["gunicorn.socket"].sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self.sink.interim(b"HTTP/1.1 100 Continue\r\n\r\n")
         parts, size = [], 0
         while data := self._read():
             parts.append(data)
@@ -80,10 +84,14 @@ class Request:
         return b"".join(parts)
 
     def _read(self) -> bytes:
-        stalled = RequestStalled(part="body", limit=format_duration(self._read_timeout))
+        read = self._environ["wsgi.input"].read
         try:
-            with greens.Timeout(self._read_timeout, stalled):
-                return self._environ["wsgi.input"].read(READ_SIZE)
+            if self._waits_itself:
+                return read(READ_SIZE)
+            with greens.Timeout(self._read_timeout, TimeoutError("the client does not send")):
+                return read(READ_SIZE)
+        except TimeoutError as error:
+            raise RequestStalled(part="body", limit=format_duration(self._read_timeout)) from error
         except (NoMoreData, ConnectionError) as error:
             raise ClientGone from error
         except (BadFraming, OSError, ParseException) as error:  # ours and gunicorn's words for bad chunks

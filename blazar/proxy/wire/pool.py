@@ -6,13 +6,17 @@ child has slots (and one for a question on the side), and none longer than 4 s.
 
 import _socket
 import contextlib
+import math
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from gevent import Timeout, socket
+from gevent import Timeout, get_hub, socket
+from gevent.hub import Waiter
 
 from blazar.control import short_socket_path
+from blazar.proxy.wire.client import READ, READ_SIZE, WRITE
 from blazar.transport import Endpoint
 
 KEPT_IDLE = 4.0
@@ -24,70 +28,133 @@ SPARE = 1
 
 
 class Connection:
-    """One connection to a child."""
+    """One connection to a child. Its watcher stays armed, lent or idle, and calls `on_bytes` when there is news.
 
-    def __init__(self, sock: socket.socket, child_id: str) -> None:
+    Without an `on_bytes` nobody is there to read, and the watcher is disarmed until somebody is.
+    """
+
+    def __init__(self, sock: _socket.socket, child_id: str) -> None:
         self.child_id = child_id
         self.reused = False
         self.idle_since = 0.0
+        self.deadline = math.inf
+        """Until when the child has to answer, of CLOCK_MONOTONIC; Pool.sweep looks."""
+        self.late = False
+        """It did not."""
         self._sock = sock
+        self._loop = get_hub().loop
+        self._readable = self._loop.io(sock.fileno(), READ)
+        self._armed = False
+        self._on_bytes: Callable[[], None] | None = None
+        self._interrupted = False
 
     def send(self, data: bytes) -> None:
-        self._sock.sendall(data)
+        """Send all of `data`, waiting where there is no room. Raises OSError."""
+        try:
+            sent = self._sock.send(data)
+        except BlockingIOError:
+            sent = 0
+        if sent < len(data):
+            self._send_slowly(memoryview(data)[sent:])
 
     def receive(self) -> bytes:
-        """What has come, at least a byte; empty when the child closed."""
-        return self._sock.recv(65536)
+        """Wait for bytes; none when the child closed, or somebody interrupts. Raises OSError."""
+        waiter = Waiter()
+        self.listen(partial(waiter.switch, None))
+        try:
+            while True:
+                waiter.get()
+                with contextlib.suppress(BlockingIOError):
+                    return self.read()
+        finally:
+            self.listen(None)
+
+    def read(self) -> bytes:
+        """What has come by now, none when the child closed. Raises OSError: BlockingIOError when nothing has."""
+        return b"" if self._interrupted else self._sock.recv(READ_SIZE)
+
+    def listen(self, on_bytes: Callable[[], None] | None) -> None:
+        """Have `on_bytes` called from the loop whenever there is something to `read`; with None, pause."""
+        self._on_bytes = on_bytes
+        if on_bytes is not None and not self._armed:
+            self._armed = True
+            self._readable.start(self._on_readable)
 
     def interrupt(self) -> None:
-        """Close under whoever waits in `receive`, who then gets no bytes."""
+        """Close under whoever waits for bytes, who then reads none. From anywhere."""
+        self._interrupted = True
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
+        if self._sock.fileno() < 0:
+            return
         self.interrupt()
+        self._readable.stop()
+        self._readable.close()
         self._sock.close()
 
-    def is_quiet(self) -> bool:
-        """Whether the connection is open with nothing to read, as an idle one must be."""
-        # The bare socket type: gevent's own recv would wait.
-        probe = _socket.socket(fileno=self._sock.fileno())
+    def _on_readable(self) -> None:
+        if self._on_bytes is not None:
+            self._on_bytes()
+        else:
+            self._armed = False
+            self._readable.stop()
+
+    def _send_slowly(self, rest: memoryview) -> None:
+        hub = get_hub()
+        writable = self._loop.io(self._sock.fileno(), WRITE)
         try:
-            probe.recv(1, _socket.MSG_PEEK | _socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
+            while rest:
+                hub.wait(writable)
+                with contextlib.suppress(BlockingIOError):
+                    rest = rest[self._sock.send(rest):]
         finally:
-            probe.detach()
-        return False
+            writable.close()
 
 
 class Pool:
-    """Idle connections by child."""
+    """Connections by child: those lent, and the idle ones, each of which leaves as soon as its child closes it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._idle: dict[str, list[Connection]] = {}
+        self._lent: set[Connection] = set()
 
     def take(self, endpoint: Endpoint) -> Connection:
-        """An idle connection that is still good, or a new one. Raises OSError when the child does not accept."""
-        idle = self._idle.get(endpoint.child_id, [])
+        """An idle connection, or a new one; `give_back` or `close` must follow.
+
+        Raises OSError when the child does not accept.
+        """
+        connection = self._idle_one(endpoint.child_id) or Connection(_connect(endpoint.address), endpoint.child_id)
+        self._lent.add(connection)
+        return connection
+
+    def _idle_one(self, child_id: str) -> Connection | None:
+        idle = self._idle.get(child_id)
         while idle:
             connection = idle.pop()
-            if self._clock() - connection.idle_since <= KEPT_IDLE and connection.is_quiet():
+            if self._clock() - connection.idle_since <= KEPT_IDLE:
+                connection.listen(None)
                 connection.reused = True
                 return connection
             connection.close()
-        return Connection(_connect(endpoint.address), endpoint.child_id)
+        return None
+
+    def close(self, connection: Connection) -> None:
+        """End a lent connection, which cannot be used again."""
+        self._lent.discard(connection)
+        connection.close()
 
     def give_back(self, connection: Connection, endpoint: Endpoint) -> None:
-        """Keep a connection whose last answer ended cleanly."""
+        """Keep a lent connection whose last answer ended cleanly."""
         idle = self._idle.setdefault(endpoint.child_id, [])
         if len(idle) >= endpoint.slots + SPARE:
-            connection.close()
+            self.close(connection)
             return
+        self._lent.discard(connection)
         connection.idle_since = self._clock()
+        connection.listen(lambda: self._drop(connection))
         idle.append(connection)
 
     def forget(self, child_id: str) -> None:
@@ -96,22 +163,31 @@ class Pool:
             connection.close()
 
     def sweep(self, living: set[str]) -> None:
-        """Close what has been idle for too long, and all of children that are not among `living`."""
-        oldest = self._clock() - KEPT_IDLE
+        """Close what has been idle for too long, and all of children that are not among `living`; interrupt those who
+        wait for a child that is late."""
+        now = self._clock()
         for child_id, idle in list(self._idle.items()):
-            kept = [connection for connection in idle if child_id in living and connection.idle_since >= oldest]
-            for connection in idle:
-                if connection not in kept:
-                    connection.close()
-            self._idle[child_id] = kept
-            if not kept:
+            for connection in list(idle):
+                if child_id not in living or now - connection.idle_since > KEPT_IDLE:
+                    self._drop(connection)
+            if not idle:
                 del self._idle[child_id]
+        for connection in self._lent:
+            if connection.deadline < now:
+                connection.late, connection.deadline = True, math.inf
+                connection.interrupt()
+
+    def _drop(self, connection: Connection) -> None:
+        """An idle connection is old, or there is news on it: its child closed it, or speaks unasked."""
+        self._idle[connection.child_id].remove(connection)
+        connection.close()
 
     def idle_count(self, child_id: str) -> int:
         return len(self._idle.get(child_id, []))
 
 
-def _connect(address: tuple[str, int] | str) -> socket.socket:
+def _connect(address: tuple[str, int] | str) -> _socket.socket:
+    """A connected socket of the bare type: gevent's own would wait."""
     family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET6 if ":" in address[0] else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -125,4 +201,6 @@ def _connect(address: tuple[str, int] | str) -> socket.socket:
     except BaseException:
         sock.close()
         raise
-    return sock
+    bare = _socket.socket(fileno=sock.detach())
+    bare.setblocking(False)
+    return bare

@@ -5,6 +5,7 @@ the answer ended cleanly.
 """
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator
 
@@ -39,6 +40,7 @@ class Call:
         self._header_timeout = header_timeout
         self._connection: Connection
         self._rest = b""
+        """Bytes of the answer that nobody has looked at yet."""
         self._head: Head | None = None
 
     @property
@@ -65,7 +67,7 @@ class Call:
         if head is not None and head.keeps and head.framing.ended and head.framing.clean:
             self._pool.give_back(connection, self._endpoint)
         else:
-            connection.close()
+            self._pool.close(connection)
 
     def interrupt(self) -> None:
         """Close the child's connection under whoever waits for it."""
@@ -78,12 +80,15 @@ class Call:
         ChildSilent.
         """
         connection = self._connection
+        if self._header_timeout is not None:
+            connection.deadline = time.monotonic() + self._header_timeout
         try:
-            with Timeout(self._header_timeout, self._silent()):
-                self._send(exchange)
-                exchange.sent = time.monotonic()
-                head = self._head = self._read_head()
+            self._send(exchange)
+            exchange.sent = time.monotonic()
+            head = self._head = self._read_head()
         except (OSError, ChildClosed) as error:
+            if connection.late:
+                raise self._silent() from error
             failed = self._failed("it closed the connection before it answered")
             if connection.reused and not self._rest and not exchange.sink.gone and exchange.ended_by is None:
                 self._pool.forget(self._endpoint.child_id)
@@ -91,6 +96,7 @@ class Call:
             raise failed from error
         except BadFraming as error:
             raise self._failed(f"its answer is not HTTP: {error}") from error
+        connection.deadline = math.inf
         return head
 
     def _send(self, exchange: Exchange) -> None:

@@ -6,7 +6,8 @@ lines, bare line ends, control characters. So whoever reads the head next sees w
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from blazar.errors import ExpectationRefused, HeadRefused, HeadTooLarge
 from blazar.proxy.wire.framing import ChunkedFraming, Framing, LengthFraming
@@ -29,17 +30,18 @@ _BARE_LINE_END = re.compile(rb"(?<!\r)\n|\r(?!\n|$)|\0")
 _GLANCE = re.compile(rb"([A-Z]+) (?:https?://[^/ ]*)?(/[^ ?\r\n]*)")
 
 
-@dataclass(frozen=True)
-class RequestHead:
+class RequestHead(NamedTuple):
     """A head that passed. `fields` are in their order, names in lower case; `old` says HTTP/1.0."""
 
     method: str
     target: str
     old: bool
     fields: tuple[tuple[str, str], ...]
+    values: dict[str, str]
+    """The fields by name; the values of a repeated one are joined by commas."""
 
     def field(self, name: str) -> str | None:
-        return next((value for known, value in self.fields if known == name), None)
+        return self.values.get(name)
 
     def framing(self) -> Framing:
         """A new reader for the request's body."""
@@ -84,19 +86,29 @@ def check_head(raw: bytes) -> RequestHead:
     first, *lines = raw.split(b"\r\n")
     if len(lines) > MAX_FIELDS:
         raise HeadTooLarge(limit=f"{MAX_FIELDS} header fields")
-    if len(first) > MAX_LINE or any(len(line) > MAX_LINE for line in lines):
+    if len(raw) > MAX_LINE and any(len(line) > MAX_LINE for line in (first, *lines)):
         raise HeadTooLarge(limit=f"{MAX_LINE} bytes in a line")
-    matched = _REQUEST_LINE.fullmatch(first)
-    if matched is None:
-        raise HeadRefused(reason=f"its first line is {_shown(first)}, not METHOD /path HTTP/1.1")
-    method, target = matched[1].decode(), matched[2].decode()
-    if not (_TARGET.fullmatch(target) or (target == "*" and method == "OPTIONS")):
-        raise HeadRefused(reason=f"{_shown(matched[2])} is neither a path nor an http URL")
-    head = RequestHead(method, target, matched[3] == b"0", tuple(map(_field, lines)))
+    method, target, old = _request_line(first)
+    fields = tuple(map(_field, lines))
+    head = RequestHead(method, target, old, fields, _values(fields))
     _check_fields(head)
     return head
 
 
+# One client sends the same lines again and again, and the same line means the same.
+
+@lru_cache(64)
+def _request_line(line: bytes) -> tuple[str, str, bool]:
+    matched = _REQUEST_LINE.fullmatch(line)
+    if matched is None:
+        raise HeadRefused(reason=f"its first line is {_shown(line)}, not METHOD /path HTTP/1.1")
+    method, target = matched[1].decode(), matched[2].decode()
+    if not (_TARGET.fullmatch(target) or (target == "*" and method == "OPTIONS")):
+        raise HeadRefused(reason=f"{_shown(matched[2])} is neither a path nor an http URL")
+    return method, target, matched[3] == b"0"
+
+
+@lru_cache(256)
 def _field(line: bytes) -> tuple[str, str]:
     matched = _FIELD.fullmatch(line)
     if matched is None:
@@ -104,13 +116,20 @@ def _field(line: bytes) -> tuple[str, str]:
     return matched[1].decode().lower(), matched[2].decode("latin-1")
 
 
+def _values(fields: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    values = dict(fields)
+    if len(values) < len(fields):
+        names = [name for name, _ in fields]
+        for name in ONCE:
+            if names.count(name) > 1:
+                raise HeadRefused(reason=f"it has more than one {name} field")
+        values = {name: ",".join(value for known, value in fields if known == name) for name in values}
+    return values
+
+
 def _check_fields(head: RequestHead) -> None:
-    names = [name for name, _ in head.fields]
-    for name in ONCE:
-        if names.count(name) > 1:
-            raise HeadRefused(reason=f"it has more than one {name} field")
     _check_host(head)
-    length, coding, expect = map(head.field, ("content-length", "transfer-encoding", "expect"))
+    length, coding, expect = map(head.values.get, ("content-length", "transfer-encoding", "expect"))
     if length is not None and not _LENGTH.fullmatch(length):
         raise HeadRefused(reason=f"content-length {length[:40]!r} is not a number of bytes")
     if coding is not None and (coding.lower() != "chunked" or length is not None or head.old):

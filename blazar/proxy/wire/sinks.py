@@ -6,29 +6,27 @@ close, part of its body was not read, we drain, or a stream failed in the middle
 """
 
 import contextlib
-import struct
-from collections.abc import Callable
+import socket
+import time
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 
-from gevent import Timeout, socket
-
 from blazar.proxy.exchange import ClientGone, ClientSlow
+from blazar.proxy.wire.client import Client
 from blazar.proxy.wire.framing import LAST_CHUNK, ChunkedFraming, chunk
-from blazar.proxy.wire.watch import Watch
+from blazar.proxy.wire.stock import StockClient
 
-PHRASES = {status.value: status.phrase for status in HTTPStatus}
+STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}" for status in HTTPStatus}
 
 LINGER = 2.0
 """Seconds for which a client that is still sending is read after its answer."""
-SLICE = 65536
-"""Bytes that a client must take within the write timeout."""
 
 
 class SocketSink:
-    """Writes one answer to a client's socket, with a head of our own."""
+    """Writes one answer to a client's connection, with a head of our own, which leaves with what follows it."""
 
-    def __init__(self, sock: socket.socket, *, old: bool = False, closing: bool = False, unread: bool = False,
-                 headless: bool = False,
+    def __init__(self, client: Client | StockClient, *, old: bool = False, closing: bool = False,
+                 unread: bool = False, headless: bool = False,
                  write_timeout: float | None = None, draining: Callable[[], bool] = lambda: False) -> None:
         """`old`: an HTTP/1.0 client; `closing`: no request may follow; `unread`: the request has a body, which
         nobody has read yet; `headless`: a HEAD request, so the answer has no body."""
@@ -37,23 +35,31 @@ class SocketSink:
         self.gone = False
         self.closing = closing or old
         self.unread = unread
-        self._sock = sock
         self.old = old
+        self._client = client
         self._bodiless = headless
-        self._write_timeout = write_timeout
         self._draining = draining
         self._encode: Callable[[bytes], bytes] | None = None
         self._last = b""
+        self._held = b""
+        """The head, until something else is sent with it."""
+        client.write_timeout = write_timeout
 
     def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
+        if self.gone:
+            raise self._departure()
         self.started, self.status = True, status
         self.closing = self.closing or self.unread or self._draining()
-        lines = [f"HTTP/1.1 {status} {PHRASES.get(status, '')}", *(f"{name}: {value}" for name, value in headers)]
+        lines = [STATUS_LINES.get(status) or f"HTTP/1.1 {status} "]
+        sized = False
+        for name, value in headers:
+            lines.append(f"{name}: {value}")
+            sized = sized or name.lower() == "content-length"
         self._bodiless = self._bodiless or status in (204, 304)
-        if not self._bodiless and not any(name.lower() == "content-length" for name, _ in headers):
+        if not (self._bodiless or sized):
             lines += self._choose_coding(raw_chunked)
-        lines.append("Connection: close" if self.closing else "Connection: keep-alive")
-        self._send("\r\n".join([*lines, "", ""]).encode("latin-1"))
+        lines.append("Connection: close\r\n\r\n" if self.closing else "Connection: keep-alive\r\n\r\n")
+        self._held = "\r\n".join(lines).encode("latin-1")
 
     def _choose_coding(self, raw_chunked: bool) -> list[str]:
         if self.old:
@@ -65,59 +71,72 @@ class SocketSink:
 
     def write(self, data: bytes) -> None:
         if data and not self._bodiless:
-            data = self._encode(data) if self._encode is not None else data
-            if data:
-                self._send(data)
+            self._send(self._encode(data) if self._encode is not None else data)
+
+    def flush(self) -> None:
+        """Send the head, if it still waits for a body."""
+        self._send(b"")
+
+    def direct(self) -> Client | None:
+        """The client, when body bytes may be pushed to it as they are, from the event loop; the head is out then."""
+        if self._encode is not None or self._bodiless or not isinstance(self._client, Client):
+            return None
+        self.flush()
+        return self._client
 
     def finish(self) -> None:
-        if self._last and not self._bodiless:
-            self._send(self._last)
+        self._send(b"" if self._bodiless else self._last)
         if self.unread:
             self._linger()
         if self.closing:
-            self._shut(socket.SHUT_RDWR)
+            self._client.shut(socket.SHUT_RDWR)
 
     def abort(self) -> None:
         self.closing = True
+        with contextlib.suppress(ClientGone):
+            self.flush()
         if self.old:
-            # Its body ends with the connection, so only a reset tells that it is not whole; gunicorn closes.
-            with contextlib.suppress(OSError):
-                self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            # Its body ends with the connection, so only a reset tells that it is not whole; the worker closes.
+            self._client.reset_on_close()
         else:
-            self._shut(socket.SHUT_RDWR)
+            self._client.shut(socket.SHUT_RDWR)
+
+    def interim(self, head: bytes) -> None:
+        """Send a head that is not that of the answer."""
+        self._client.send(head)
 
     def _send(self, data: bytes) -> None:
         if self.gone:
-            raise ClientGone
-        try:
-            for start in range(0, len(data), SLICE):
-                with Timeout(self._write_timeout, TimeoutError("the client does not read")):
-                    self._sock.sendall(data[start:start + SLICE])
-        except OSError as error:
-            self.gone = self.closing = True
-            self._shut(socket.SHUT_RDWR)
-            raise (ClientSlow if isinstance(error, TimeoutError) else ClientGone) from error
+            raise self._departure()
+        data, self._held = self._held + data, b""
+        if data:
+            try:
+                self._client.send(data)
+            except OSError as error:
+                self.gone = self.closing = True
+                self._client.shut(socket.SHUT_RDWR)
+                raise self._departure() from error
+
+    def _departure(self) -> ClientGone:
+        return ClientSlow() if self._client.slow else ClientGone()
 
     def _linger(self) -> None:
         """Read on for a moment: to close upon unread bytes would reset the connection, and the answer with it."""
-        self._shut(socket.SHUT_WR)
-        with Timeout(LINGER, False), contextlib.suppress(OSError):
-            while self._sock.recv(65536):
+        self._client.shut(socket.SHUT_WR)
+        until = time.monotonic() + LINGER
+        with contextlib.suppress(OSError):
+            while (left := until - time.monotonic()) > 0 and self._client.recv(65536, within=left):
                 pass
 
-    def _shut(self, how: int) -> None:
-        with contextlib.suppress(OSError):
-            self._sock.shutdown(how)
-
     @contextlib.contextmanager
-    def watching(self, on_gone: Callable[[], None]):
+    def watching(self, on_gone: Callable[[], None]) -> Iterator[None]:
         """Within this block, call `on_gone` from the event loop as soon as the client closes its side."""
         def gone() -> None:
             self.gone = self.closing = True
             on_gone()
 
-        watch = Watch(self._sock.fileno(), gone)
+        self._client.watch(gone)
         try:
             yield
         finally:
-            watch.stop()
+            self._client.unwatch()

@@ -8,7 +8,7 @@ library, and modules of ours for which the same holds.
 import _socket
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -16,17 +16,18 @@ import gevent
 from gevent.event import Event
 from gevent.pool import Pool
 from gevent.server import StreamServer
-from gunicorn.http import wsgi
 from gunicorn.util import close
 from gunicorn.workers.ggevent import GeventWorker
 
-from blazar.proxy.request import REQUEST
-from blazar.proxy.wire.intake import ClientParser, Unreadable
+from blazar.proxy.wire.client import Client
+from blazar.proxy.wire.conversation import Conversation, Door
 
 ERROR_TIME = 2.0
 """Seconds for the last errors to reach their clients once exchanges were ended."""
 GLANCE = 0.05
 """Seconds between looks at whether the last connection has closed."""
+SWEEP = 1.0
+"""Seconds between looks at what waits for a client."""
 REFUSERS = 64
 """Connections beyond the limit that can be refused at the same time."""
 BUSY = (b'HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: 82\r\n'
@@ -39,9 +40,9 @@ class GatewayWorker(GeventWorker):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._open = 0
-        self._idle: set[Any] = set()
-        """Client sockets on which no request is being answered."""
+        self._clients: set[Client] = set()
+        self._idle: set[Client] = set()
+        """Those of them that no request is being answered to."""
         self._end_at: float | None = None
         self._stopping: Event | None = None
 
@@ -52,6 +53,8 @@ class GatewayWorker(GeventWorker):
         gateway = self.app.gateway
         gateway.supervisor.on_stopping = self._end_after
         servers = [self._listen(listener) for listener in self.sockets]
+        sweeps = gevent.get_hub().loop.timer(SWEEP, repeat=SWEEP)
+        sweeps.start(self._sweep)
         while self.alive:
             self.notify()
             self._stopping.wait(1.0)
@@ -59,7 +62,7 @@ class GatewayWorker(GeventWorker):
         for server in servers:
             server.close()
         for client in self._idle:
-            _read_no_more(client)
+            client.shut(_socket.SHUT_RD)  # what has already come is still read
         self._drain(servers, gateway)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
@@ -74,7 +77,7 @@ class GatewayWorker(GeventWorker):
     def _listen(self, listener: Any) -> StreamServer:
         listener.setblocking(1)
         pool = Pool(self.worker_connections + REFUSERS)
-        server = StreamServer(listener, handle=partial(self.handle, listener), spawn=pool)
+        server = StreamServer(listener, handle=partial(self._serve, Door(self.cfg, listener)), spawn=pool)
         server.start()
         return server
 
@@ -89,63 +92,46 @@ class GatewayWorker(GeventWorker):
             server.stop(timeout=1)
 
     def _wait(self, until: Callable[[], float]) -> None:
-        while self._open and time.monotonic() < until():
+        while self._clients and time.monotonic() < until():
             self.notify()
             gevent.sleep(GLANCE)
 
     # -- its connections -----------------------------------------------------------------------------
 
-    def handle(self, listener: Any, client: Any, addr: Any) -> None:
-        if self._open >= self.worker_connections:
+    def _serve(self, door: Door, sock: Any, address: Any) -> None:
+        if len(self._clients) >= self.worker_connections:
             with contextlib.suppress(OSError):
-                client.sendall(BUSY)
-            client.close()
+                sock.sendall(BUSY)
+            sock.close()
             return
-        self._open += 1
+        client = Client(sock)
+        self._clients.add(client)
         self._idle.add(client)
         try:
-            self._converse(listener.getsockname(), client, addr)
+            Conversation(self, door, client, address).run()
         except OSError:
             pass  # the client left
         except Exception:
             self.log.exception("a connection failed")
         finally:
             self._idle.discard(client)
-            self._open -= 1
-            close(client)
+            self._clients.discard(client)
+            client.close()
+            close(sock)
 
-    def _converse(self, listener_name: Any, client: Any, addr: Any) -> None:
-        """Answer the requests of one connection until one of both sides ends it."""
-        client.setblocking(1)
-        parser = ClientParser(self.cfg, client, addr)
-        another = True
-        while another:
-            request = None
-            try:
-                with gevent.Timeout(self.cfg.keepalive, False):
-                    request = next(parser, None)
-            except Unreadable as unreadable:
-                self.wsgi.refuse_head(client, unreadable.began, unreadable.error)
-            another = request is not None and self._answer(listener_name, request, client, addr)
-
-    def _answer(self, listener_name: Any, request: Any, client: Any, addr: Any) -> bool:
-        """Have the application answer; whether another request may follow."""
+    @contextlib.contextmanager
+    def answering(self, client: Client) -> Iterator[None]:
+        """While this lasts, a stop lets the client be."""
         self._idle.discard(client)
         try:
-            response, environ = wsgi.create(request, client, addr, listener_name, self.cfg)
-            self.wsgi(environ, response.start_response)
-            sink = environ[REQUEST].sink
-            return sink.started and not sink.closing
+            yield
         finally:
             self._idle.add(client)
             if not self.alive:
-                _read_no_more(client)
+                client.shut(_socket.SHUT_RD)
 
-
-def _read_no_more(client: Any) -> None:
-    """Let the reader of an idle connection see its end; what has already come is still read."""
-    # The bare socket type: gevent's shutdown would fail the reader with EBADF instead.
-    bare = _socket.socket(fileno=client.fileno())
-    with contextlib.suppress(OSError):
-        bare.shutdown(_socket.SHUT_RD)
-    bare.detach()
+    def _sweep(self) -> None:
+        """From the loop: what waits for a client that takes too long is told so."""
+        now = time.monotonic()
+        for client in [client for client in self._clients if client.deadline < now]:
+            client.expire()

@@ -1,8 +1,10 @@
+import gevent
 import pytest
 
 from blazar.proxy.wire.pool import KEPT_IDLE, Pool
 from tests.support.fake_supervisor import endpoint, eventually
 from tests.support.scripted_child import ScriptedChild, hello_world
+from tests.support.turning import turning
 
 
 class Clock:
@@ -51,10 +53,10 @@ def test_no_more_are_kept_than_the_child_has_slots_and_one(child, pool):
 
 def test_a_connection_the_child_closed_is_not_lent_again(child, pool):
     place = endpoint("m", child.address)
-    old, = keep(pool, place)
-    eventually(lambda: child.connections == 1)
+    keep(pool, place, 2)
+    eventually(lambda: child.connections == 2)
     child.drop()
-    eventually(lambda: not old.is_quiet())
+    turning(lambda: pool.idle_count(place.child_id) == 0)
     assert not pool.take(place).reused
 
 
@@ -63,9 +65,32 @@ def test_a_connection_on_which_the_child_spoke_unasked_is_not_lent_again(pool):
         place = endpoint("m", child.address)
         lent = pool.take(place)
         lent.send(b"GET / HTTP/1.1\r\n\r\n")
-        eventually(lambda: not lent.is_quiet())
         pool.give_back(lent, place)
+        turning(lambda: pool.idle_count(place.child_id) == 0)
         assert not pool.take(place).reused
+
+
+def test_a_child_that_is_late_is_interrupted_under_its_reader(child, pool, clock):
+    place = endpoint("m", child.address)
+    prompt, late = pool.take(place), pool.take(place)
+    late.deadline, prompt.deadline = clock.now + 5, clock.now + 6
+    reading = [gevent.spawn(one.receive) for one in (late, prompt)]
+    gevent.sleep(0)
+    clock.now += 5.5
+    pool.sweep({place.child_id})
+    assert reading[0].get(timeout=2) == b"" and late.late
+    assert not reading[1].ready() and not prompt.late
+    prompt.interrupt()
+    assert reading[1].get(timeout=2) == b""
+
+
+def test_more_than_the_kernel_takes_at_once(pool):
+    size, got = 30 << 20, []
+    with ScriptedChild(lambda talk: got.append(len(talk.request.body))) as child:
+        lent = pool.take(endpoint("m", child.address))
+        lent.send(b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % size + bytes(size))
+        turning(lambda: got)
+    assert got == [size]
 
 
 def test_idle_ones_are_closed_before_the_child_would(child, pool, clock):

@@ -1,4 +1,5 @@
 import socket as plain
+import time
 
 import gevent
 import pytest
@@ -6,15 +7,20 @@ from gevent import socket
 from gevent.event import Event
 
 from blazar.proxy.exchange import ClientGone, ClientSlow
+from blazar.proxy.wire.client import Client
 from blazar.proxy.wire.framing import LAST_CHUNK, chunk
 from blazar.proxy.wire.sinks import SocketSink
+from blazar.proxy.wire.stock import StockClient
 
 
-@pytest.fixture
-def pair():
+@pytest.fixture(params=[Client, StockClient])
+def pair(request):
     ours, theirs = socket.socketpair()
     theirs.settimeout(5)
-    yield ours, theirs
+    client = request.param(ours)
+    yield client, theirs
+    if isinstance(client, Client):
+        client.close()
     ours.close()
     theirs.close()
 
@@ -33,7 +39,7 @@ def play(pair, *, headers=(), raw=False, writes=(b"hello", b" you"), **how) -> b
     for data in writes:
         sink.write(data)
     sink.finish()
-    ours.shutdown(socket.SHUT_WR) if not sink.closing else None
+    ours.shut(socket.SHUT_WR) if not sink.closing else None
     return received(theirs)
 
 
@@ -95,7 +101,7 @@ def test_abort_of_a_body_without_framing_is_a_reset():
     listener = socket.create_server(("127.0.0.1", 0))
     theirs = plain.create_connection(listener.getsockname(), timeout=5)
     ours, _ = listener.accept()
-    sink = SocketSink(ours, old=True)
+    sink = SocketSink(StockClient(ours), old=True)
     sink.start(200, [])
     sink.abort()
     ours.close()
@@ -126,13 +132,27 @@ def test_a_pipelined_request_is_no_departure_and_stays_unread(pair):
     with sink.watching(lambda: pytest.fail("it is still there")):
         theirs.sendall(b"GET / HTTP/1.1\r\n\r\n")
         gevent.sleep(0.05)
-    assert not sink.gone and ours.recv(100) == b"GET / HTTP/1.1\r\n\r\n"
+    assert not sink.gone and ours.recv(100, within=1) == b"GET / HTTP/1.1\r\n\r\n"
 
 
 def test_a_client_that_does_not_read_is_given_up(pair):
-    sink = SocketSink(pair[0], write_timeout=0.05)
+    ours, _ = pair
+    sink = SocketSink(ours, write_timeout=0.05)
     sink.start(200, [])
+    sweeping = gevent.get_hub().loop.timer(0.01, repeat=0.01)
+    sweeping.start(lambda: ours.expire() if isinstance(ours, Client) and ours.deadline < time.monotonic() else None)
     with pytest.raises(ClientSlow):
         while True:
             sink.write(b"x" * 100_000)
     assert sink.gone
+    sweeping.close()
+
+
+def test_the_head_leaves_with_the_first_of_the_body(pair):
+    ours, theirs = pair
+    sink = SocketSink(ours)
+    sink.start(200, [("Content-Length", "5")])
+    with pytest.raises(BlockingIOError):
+        theirs._sock.recv(100)
+    sink.write(b"hello")
+    assert theirs._sock.recv(1000).endswith(b"\r\n\r\nhello")

@@ -1,0 +1,265 @@
+"""`Client`: a client's connection, read and written from the event loop.
+
+One watcher stays armed for as long as the connection lives, so a request that needs nothing unusual costs no call to
+the kernel but one to read and one to write. What it means that there is something to read depends on who is there:
+
+- somebody waits in `recv`: it is woken and reads;
+- an answer is made (`watch`): the client has closed, or already sends its next request, which stays where it is;
+- nobody: the watcher is disarmed until somebody is.
+
+A client that has closed its sending side counts as gone: it cannot be told from one that closed both.
+
+Callbacks of the loop only move bytes, and wake. They take no lock and write no log, and `OSError` is all that can
+happen in them.
+"""
+
+import _socket
+import contextlib
+import math
+import struct
+import time
+from collections.abc import Callable
+from typing import Any
+
+from gevent import get_hub
+from gevent.hub import Waiter
+
+READ, WRITE = 1, 2
+READ_SIZE = 65536
+READ_TIMEOUT = 30.0
+"""Seconds a client may pause within its body."""
+GLANCE = 0.02
+"""Seconds between looks at a connection on which more has come, so that its end cannot be seen by reading."""
+ESTABLISHED = 1
+"""Linux: the first byte of TCP_INFO while both sides are open."""
+
+
+class Client:
+    """Wraps a gevent socket, which stays its owner's to close; `close` must be called before that.
+
+    One greenlet at a time reads or writes. Whoever owns clients calls `expire` on those whose `deadline` has passed,
+    about once a second.
+    """
+
+    def __init__(self, sock: Any) -> None:
+        self.sock = sock
+        self.deadline = math.inf
+        """When `expire` is due, of CLOCK_MONOTONIC."""
+        self.write_timeout: float | None = None
+        """Seconds for which a client may take nothing of what is sent."""
+        self.slow = False
+        """It was given up because it did not read."""
+        descriptor = sock.fileno()
+        # The bare socket type: gevent's own would wait.
+        self._bare = _socket.socket(fileno=descriptor)
+        self._loop = get_hub().loop
+        self._readable = self._loop.io(descriptor, READ)
+        self._armed = False
+        self._writable: Any = None
+        self._glances: Any = None
+        self._waiter: Waiter | None = None
+        self._reading = False
+        """The waiter waits for bytes, else for room to write."""
+        self._on_gone: Callable[[], None] | None = None
+        self._on_room: Callable[[], None] | None = None
+        self._unread = b""
+        self._pending = bytearray()
+        """What could not be sent yet."""
+        self._lost = False
+        self._arm()
+
+    def close(self) -> None:
+        """Take the watchers away."""
+        for watcher in (self._readable, self._writable, self._glances):
+            if watcher is not None:
+                watcher.stop()
+                watcher.close()
+        self._bare.detach()
+
+    # -- reading -------------------------------------------------------------------------------------
+
+    def recv(self, size: int = READ_SIZE, within: float | None = READ_TIMEOUT) -> bytes:
+        """At least a byte, or none when the client has closed. Raises TimeoutError after `within` seconds."""
+        if self._unread:
+            data, self._unread = self._unread[:size], self._unread[size:]
+            return data
+        while True:
+            self._await_bytes(within)
+            with contextlib.suppress(BlockingIOError):
+                return self._bare.recv(size)
+
+    def unread(self, data: bytes) -> None:
+        """Have `data` read once more."""
+        self._unread = data + self._unread
+
+    # -- writing -------------------------------------------------------------------------------------
+
+    def send(self, data: bytes) -> None:
+        """Send all of `data`, after what was pushed. Raises OSError: TimeoutError when the client takes nothing."""
+        room = self.push(data)
+        while not room:
+            self._wait()
+            self._check()
+            room = not self._pending
+
+    def push(self, data: bytes) -> bool:
+        """Send what can be sent at once, and the rest as there is room; whether there is none left.
+
+        For callbacks of the loop too. Raises OSError when the client is gone.
+        """
+        self._check()
+        if self._pending:
+            self._pending += data
+            return False
+        try:
+            sent = self._bare.send(data)
+        except BlockingIOError:
+            sent = 0
+        if sent == len(data):
+            return True
+        self._pending += memoryview(data)[sent:]
+        self._set_deadline(self.write_timeout)
+        if self._writable is None:
+            self._writable = self._loop.io(self._bare.fileno(), WRITE)
+        self._writable.start(self._flush)
+        return False
+
+    def on_room(self, call: Callable[[], None] | None) -> None:
+        """Have `call` called from the loop once all that was pushed is sent, or will never be."""
+        self._on_room = call
+
+    def shut(self, how: int) -> None:
+        with contextlib.suppress(OSError):
+            self._bare.shutdown(how)
+
+    def reset_on_close(self) -> None:
+        """Let the client see a reset when its socket is closed."""
+        with contextlib.suppress(OSError):
+            self._bare.setsockopt(_socket.SOL_SOCKET, _socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    # -- watching ------------------------------------------------------------------------------------
+
+    def watch(self, on_gone: Callable[[], None]) -> None:
+        """From now on, call `on_gone` from the loop, once, when the client is gone; `unwatch` must follow."""
+        self._on_gone = on_gone
+        self._arm()
+
+    def unwatch(self) -> None:
+        self._on_gone = None
+        if self._glances is not None:
+            self._glances.stop()
+
+    def expire(self) -> None:
+        """The deadline has passed: wake the reader, or give up the client that does not read. From the loop only."""
+        self.deadline = math.inf
+        if self._pending:
+            self.slow = True
+            self._lose()
+        elif self._waiter is not None:
+            self._waiter.switch(False)
+
+    # -- from the loop -------------------------------------------------------------------------------
+
+    def _on_readable(self) -> None:
+        if self._reading:
+            self._wake()
+        elif self._on_gone is not None:
+            self._look()
+        else:
+            self._disarm()
+
+    def _look(self) -> None:
+        try:
+            ahead = self._bare.recv(1, _socket.MSG_PEEK)
+        except BlockingIOError:
+            return
+        except OSError:
+            ahead = b""
+        self._disarm()
+        if not ahead:
+            self._lose()
+            return
+        if self._glances is None:
+            self._glances = self._loop.timer(GLANCE, repeat=GLANCE)
+        self._glances.start(self._glance)
+
+    def _glance(self) -> None:
+        with contextlib.suppress(OSError):  # not a TCP socket
+            if self._bare.getsockopt(_socket.IPPROTO_TCP, _socket.TCP_INFO, 1)[0] != ESTABLISHED:
+                self._glances.stop()
+                self._lose()
+
+    def _flush(self) -> None:
+        try:
+            sent = self._bare.send(self._pending)
+        except BlockingIOError:
+            return
+        except OSError:
+            self._lose()
+            return
+        del self._pending[:sent]
+        if self._pending:
+            self._set_deadline(self.write_timeout)
+        else:
+            self._writable.stop()
+            self.deadline = math.inf
+            self._wake()
+
+    def _lose(self) -> None:
+        """The client is gone or given up: nothing can be sent any more, and whoever needs to know is told, once."""
+        self._lost = True
+        self._pending.clear()
+        self.deadline = math.inf
+        if self._writable is not None:
+            self._writable.stop()
+        self.shut(_socket.SHUT_RDWR)
+        tell, self._on_gone = self._on_gone, None
+        if tell is not None:
+            tell()
+        if not self._reading:
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None:
+            self._waiter.switch(True)
+        elif self._on_room is not None:
+            self._on_room()
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _await_bytes(self, within: float | None) -> None:
+        self._arm()
+        self._reading = True
+        self._set_deadline(within)
+        try:
+            if not self._wait():
+                raise TimeoutError("the client does not send")
+        finally:
+            self._reading = False
+            self.deadline = math.inf
+
+    def _wait(self) -> bool:
+        """Until the loop wakes us; false for a deadline that has passed."""
+        self._waiter = Waiter()
+        try:
+            return self._waiter.get()
+        finally:
+            self._waiter = None
+
+    def _set_deadline(self, seconds: float | None) -> None:
+        self.deadline = math.inf if seconds is None else time.monotonic() + seconds
+
+    def _check(self) -> None:
+        if self.slow:
+            raise TimeoutError("the client does not read")
+        if self._lost:
+            raise BrokenPipeError("the client is gone")
+
+    def _arm(self) -> None:
+        if not self._armed:
+            self._armed = True
+            self._readable.start(self._on_readable)
+
+    def _disarm(self) -> None:
+        self._armed = False
+        self._readable.stop()

@@ -1,0 +1,92 @@
+"""The requests of one client's connection, one after the other, each through the head check to the application."""
+
+import time
+from typing import Any
+
+from gunicorn.http import wsgi
+
+from blazar.errors import BlazarError, RequestStalled
+from blazar.proxy.request import REQUEST
+from blazar.proxy.wire.client import Client
+from blazar.proxy.wire.intake import HEAD_TIMEOUT, ClientParser, Unreadable
+from blazar.proxy.wire.lean import CLIENT, base_environ, lean_environ
+from blazar.proxy.wire.request_head import END, check_head, receive_head
+from blazar.units import format_duration
+
+
+class Door:
+    """What is the same for every connection of one listener."""
+
+    def __init__(self, config: Any, listener: Any) -> None:
+        self.name = listener.getsockname()
+        self.base = base_environ(config, self.name)
+        self.keepalive = config.keepalive
+        """Seconds for which a connection may be idle."""
+
+
+class Conversation:
+    """`worker` is gunicorn's: its settings, its application, and whether it stops."""
+
+    def __init__(self, worker: Any, door: "Door", client: Client, address: Any) -> None:
+        self._worker = worker
+        self._door = door
+        self._client = client
+        self._address = address
+        self._head_until = 0.0
+
+    def run(self) -> None:
+        """Answer requests until one of both sides ends it. Raises OSError when the client leaves or stalls."""
+        while began := self._client.recv(within=self._door.keepalive):
+            self._head_until = time.monotonic() + HEAD_TIMEOUT
+            try:
+                raw, rest = receive_head(began, self._more)
+                began = raw
+                head = check_head(raw)
+            except BlazarError as error:
+                self._worker.wsgi.refuse_head(self._client, began, error)
+                return
+            self._client.unread(rest)
+            environ = lean_environ(self._door.base, head, self._client, self._address)
+            with self._worker.answering(self._client):
+                if environ is not None:
+                    another = self._answer(environ, _ignore)
+                else:
+                    another = self._answer_unusual(raw)
+            if not another:
+                return
+
+    def _more(self) -> bytes:
+        left = self._head_until - time.monotonic()
+        try:
+            data = self._client.recv(within=max(0.0, left))
+        except TimeoutError as error:
+            raise RequestStalled(part="head", limit=format_duration(HEAD_TIMEOUT)) from error
+        if not data:
+            raise ConnectionAbortedError("the client left within its head")
+        return data
+
+    def _answer(self, environ: dict[str, Any], start_response: Any) -> bool:
+        """Have the application answer; whether another request may follow."""
+        self._worker.wsgi(environ, start_response)
+        sink = environ[REQUEST].sink
+        return sink.started and not sink.closing
+
+    def _answer_unusual(self, raw: bytes) -> bool:
+        """The same, by way of gunicorn's own parser, which gets the bytes as they came."""
+        self._client.unread(raw + END)
+        parser = ClientParser(self._worker.cfg, self._client, self._address)
+        try:
+            request = next(parser)
+        except Unreadable as unreadable:
+            self._worker.wsgi.refuse_head(self._client, unreadable.began, unreadable.error)
+            return False
+        response, environ = wsgi.create(request, self._client.sock, self._address, self._door.name,
+                                        self._worker.cfg)
+        environ[CLIENT] = self._client
+        another = self._answer(environ, response.start_response)
+        self._client.unread(parser.unreader.buf.getvalue())
+        return another
+
+
+def _ignore(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> None:
+    """Falcon's word on an answer that the sink has sent already."""

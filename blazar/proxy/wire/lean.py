@@ -1,0 +1,80 @@
+"""The short way into the application: a WSGI environ made straight from a head that passed our check.
+
+It is taken by ordinary requests, which are nearly all. What gunicorn's parser may have something to say about goes
+through it (intake.py) and reaches the same application, over the same connection.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+from gunicorn.http import wsgi
+
+from blazar.proxy.wire.client import Client
+from blazar.proxy.wire.request_head import RequestHead
+
+CLIENT = "blazar.client"
+"""Where the environ keeps the Client."""
+FIELDS = "blazar.fields"
+"""Where it keeps the header fields by their lower-case names."""
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE"})
+LONGEST_TARGET = 2048
+UNUSUAL = frozenset({"transfer-encoding", "expect", "upgrade", "blazar-expect"})
+"""Fields that are gunicorn's, or the application's, to understand."""
+
+
+def base_environ(config: Any, listener_name: Any) -> dict[str, Any]:
+    """What is the same in every environ of one listener."""
+    host, port = listener_name[:2] if isinstance(listener_name, tuple) else ("localhost", "")
+    return {**wsgi.base_environ(config), "SERVER_NAME": host, "SERVER_PORT": str(port), "SCRIPT_NAME": "",
+            "SERVER_PROTOCOL": "HTTP/1.1", "wsgi.url_scheme": "http"}
+
+
+def lean_environ(base: dict[str, Any], head: RequestHead, client: Client, address: Any) -> dict[str, Any] | None:
+    """The environ of an ordinary request, whose body is the next that `client` reads; None for any other."""
+    target = head.target
+    if head.old or head.method not in METHODS or not target.startswith("/") or target.startswith("//") \
+            or "%" in target or len(target) > LONGEST_TARGET:
+        return None
+    environ = base.copy()
+    for name, value in head.values.items():
+        key = environ_key(name)
+        if key is None:
+            return None
+        environ[key] = value
+    path, _, query = target.partition("?")
+    environ["REQUEST_METHOD"], environ["PATH_INFO"] = head.method, path
+    environ["QUERY_STRING"], environ["RAW_URI"] = query, target
+    environ["REMOTE_ADDR"] = address[0] if isinstance(address, tuple) else ""
+    environ["wsgi.input"] = Body(client, int(head.values.get("content-length") or 0))
+    environ["gunicorn.socket"], environ[CLIENT], environ[FIELDS] = client.sock, client, head.values
+    return environ
+
+
+@lru_cache(256)
+def environ_key(name: str) -> str | None:
+    """What a field is called in an environ; None for one that is not ordinary.
+
+    There `X_A` and `X-A` would have one name.
+    """
+    if "_" in name or name in UNUSUAL:
+        return None
+    key = name.upper().replace("-", "_")
+    return key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"
+
+
+class Body:
+    """`wsgi.input`: so many bytes of what the client sends next."""
+
+    def __init__(self, client: Client, length: int) -> None:
+        self._client = client
+        self._left = length
+
+    def read(self, size: int = -1) -> bytes:
+        """At least a byte, whatever the size; empty at the end. Raises OSError when the client left, or stalls."""
+        if not self._left:
+            return b""
+        data = self._client.recv(self._left if size < 0 else min(size, self._left))
+        if not data:
+            raise ConnectionAbortedError("the client left within its body")
+        self._left -= len(data)
+        return data
