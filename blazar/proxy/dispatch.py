@@ -16,15 +16,14 @@ from blazar.proxy.json import BadJson, dumps, loads
 from blazar.proxy.meter import Meter, estimated
 from blazar.proxy.receipts import overhead
 from blazar.proxy.sse import SseReader
+from blazar.proxy.wire.flow import ChildClosed
 from blazar.proxy.wire.framing import LAST_CHUNK, BadFraming, chunk
 from blazar.proxy.wire.pool import Pool
-from blazar.proxy.wire.relay import Call, ChildClosed
+from blazar.proxy.wire.relay import Call
 from blazar.telemetry.metrics import Metrics
 
 MAX_CHILD_ERROR = 65536
 """Bytes of a child's error answer that are read for its message."""
-EVENT_ENDS = (b"\n\n\r\n", b"\r\n\r\n\r\n")
-"""How a chunk ends whose last event is whole."""
 DONE = "[DONE]"
 MAX_OBJECT = 64 << 20
 """Bytes of the longest JSON answer that is read whole."""
@@ -91,7 +90,7 @@ def _answer(exchange: Exchange, call: Call) -> Reply:
 def _say_why(exchange: Exchange, error: Exception) -> None:
     """Raise the true cause when it was we who closed the child's connection."""
     if exchange.sink.gone:
-        raise ClientGone from error
+        raise exchange.sink.departed() from error
     if exchange.ended_by is not None:
         raise exchange.ended_by from error
 
@@ -116,26 +115,23 @@ def _relay(exchange: Exchange, call: Call) -> Reply:
     if head.length is not None:
         headers.append(("Content-Length", str(head.length)))
     sink.start(head.status, headers, raw_chunked=head.chunked)
-    tail = b""
     try:
-        for wire, payload in call.pieces():
-            sink.write(wire if head.chunked else payload)
-            tail = (tail + wire)[-6:] if len(wire) < 6 else wire[-6:]
+        call.relay(sink)
     except (ChildClosed, BadFraming) as error:
-        return Reply(head.status, complete=False, error=_end_relayed(exchange, call, tail, error))
+        return Reply(head.status, complete=False, error=_end_relayed(exchange, call, error))
     sink.finish()
     return Reply(head.status)
 
 
-def _end_relayed(exchange: Exchange, call: Call, tail: bytes, error: Exception) -> Exception:
+def _end_relayed(exchange: Exchange, call: Call, error: Exception) -> Exception:
     """The child's stream broke off: say so where a new event may begin, else end the connection early.
 
     The result is the cause.
     """
     if exchange.sink.gone:
-        raise ClientGone
+        raise exchange.sink.departed()
     cause = _cause(exchange, error)
-    between_events = call.head.chunked and call.head.framing.at_boundary and (not tail or tail.endswith(EVENT_ENDS))
+    between_events = call.head.chunked and call.head.framing.at_boundary and call.meter.between_events
     if exchange.stream and between_events and call.head.status == 200:
         exchange.sink.closing = True
         exchange.sink.write(chunk(exchange.dialect.stream_error(cause)) + LAST_CHUNK)

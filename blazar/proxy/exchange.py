@@ -30,6 +30,15 @@ class Sink(Protocol):
     def write(self, data: bytes) -> None:
         """Send part of the body; raises ClientGone when the client left."""
 
+    def flush(self) -> None:
+        """Send the head now, where it is held until a body follows."""
+
+    def direct(self) -> Any:
+        """The wire.client.Client that may be handed the rest of the body as it is, from the event loop, if any."""
+
+    def departed(self) -> "ClientGone":
+        """The client turned out to be gone: no more is sent; what to raise."""
+
     def finish(self) -> None:
         """End the body cleanly."""
 

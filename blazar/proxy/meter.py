@@ -14,6 +14,7 @@ from blazar.telemetry.metrics import Series
 
 KEPT = 4096
 """Bytes at the end of an answer in which its counts are looked for."""
+EVENT_ENDS = (b"\n\n", b"\r\n\r\n")
 BYTES_A_TOKEN = 4
 """Of a request's body, for an estimate."""
 UNLIMITED_COMPLETION = 256
@@ -44,6 +45,11 @@ class Meter:
         self._kept += payload
         if len(self._kept) > 2 * KEPT:
             del self._kept[:-KEPT]
+
+    @property
+    def between_events(self) -> bool:
+        """Nothing has passed, or the last event of a stream is whole."""
+        return not self._kept or self._kept.endswith(EVENT_ENDS)
 
     def counts(self) -> Usage | None:
         """What the child says of its answer; None when it says nothing."""

@@ -108,9 +108,9 @@ class Client:
         For callbacks of the loop too. Raises OSError when the client is gone.
         """
         self._check()
-        if self._pending:
+        if self._pending or not data:
             self._pending += data
-            return False
+            return not self._pending
         try:
             sent = self._bare.send(data)
         except BlockingIOError:

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from gevent import Timeout
 
 from blazar.errors import ChildFailed, ChildSilent
-from blazar.proxy.exchange import Exchange, Retryable
+from blazar.proxy.exchange import Exchange, Retryable, Sink
 from blazar.proxy.meter import Meter
+from blazar.proxy.wire.flow import ChildClosed, Flow
 from blazar.proxy.wire.framing import BadFraming
 from blazar.proxy.wire.head import MAX_HEAD, Head, parse_head
 from blazar.proxy.wire.pool import Connection, Pool
@@ -24,10 +25,6 @@ LARGE = 1 << 16
 """Bytes from which a body is sent on its own: one packet more costs less than to copy it."""
 SETTLE = 0.2
 """Seconds for the framing that follows the last event of a stream."""
-
-
-class ChildClosed(Exception):
-    """The child closed in the middle of its answer."""
 
 
 class Call:
@@ -126,17 +123,31 @@ class Call:
             raise ChildClosed
         return data
 
+    def relay(self, sink: Sink) -> None:
+        """Move the body to the client as it comes, chunk framing included. Raises as `pieces` does, and ClientGone."""
+        take = self._take_framed if self.head.chunked else self._take
+        rest, self._rest = self._rest, b""
+        if rest:
+            sink.write(take(rest))
+        else:
+            sink.flush()
+        client = sink.direct()
+        if client is None:
+            for wire, payload in self.pieces():
+                sink.write(wire if self.head.chunked else payload)
+        elif not self.head.framing.ended:
+            try:
+                Flow(self._connection, self.head.framing, take, client).run()
+            except OSError as error:
+                raise sink.departed() from error
+
     def pieces(self) -> Iterator[tuple[bytes, bytes]]:
         """The body as it comes: (wire bytes, payload in them). Raises ChildClosed when the child ends it early."""
         framing = self.head.framing
         data, self._rest = self._rest, b""
         while not framing.ended:
             if data:
-                payload = framing.feed(data)
-                self.meter.add(payload, time.monotonic())
-                if framing.ended and not framing.clean:
-                    raise BadFraming("more bytes than its body has")
-                yield data, payload
+                yield data, self._take(data)
             if not framing.ended:
                 try:
                     data = self._receive()
@@ -145,11 +156,25 @@ class Call:
                         return
                     raise ChildClosed from error
 
+    def _take(self, data: bytes) -> bytes:
+        """Follow the next bytes of the body; the payload in them."""
+        framing = self.head.framing
+        payload = framing.feed(data)
+        self.meter.add(payload, time.monotonic())
+        if framing.ended and not framing.clean:
+            raise BadFraming("more bytes than its body has")
+        return payload
+
+    def _take_framed(self, data: bytes) -> bytes:
+        self._take(data)
+        return data
+
     def settle(self) -> None:
         """Read the end of an answer whose content is known already, for a moment, so the connection can be kept."""
-        with contextlib.suppress(ChildClosed, BadFraming), Timeout(SETTLE, False):
-            for _ in self.pieces():
-                pass
+        if not self.head.framing.ended:
+            with contextlib.suppress(ChildClosed, BadFraming), Timeout(SETTLE, False):
+                for _ in self.pieces():
+                    pass
 
     def _silent(self) -> ChildSilent:
         return ChildSilent(model=self._endpoint.model, limit=format_duration(self._header_timeout or 0))

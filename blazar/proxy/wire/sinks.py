@@ -47,7 +47,7 @@ class SocketSink:
 
     def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
         if self.gone:
-            raise self._departure()
+            raise self.departed()
         self.started, self.status = True, status
         self.closing = self.closing or self.unread or self._draining()
         lines = [STATUS_LINES.get(status) or f"HTTP/1.1 {status} "]
@@ -78,11 +78,9 @@ class SocketSink:
         self._send(b"")
 
     def direct(self) -> Client | None:
-        """The client, when body bytes may be pushed to it as they are, from the event loop; the head is out then."""
-        if self._encode is not None or self._bodiless or not isinstance(self._client, Client):
-            return None
-        self.flush()
-        return self._client
+        """The client, when the rest of the body may be pushed to it as it is, from the event loop."""
+        plain = self._encode is None and not self._bodiless
+        return self._client if plain and isinstance(self._client, Client) else None
 
     def finish(self) -> None:
         self._send(b"" if self._bodiless else self._last)
@@ -101,24 +99,25 @@ class SocketSink:
         else:
             self._client.shut(socket.SHUT_RDWR)
 
+    def departed(self) -> ClientGone:
+        """Nothing can be sent to the client any more; what to raise."""
+        self.gone = self.closing = True
+        self._client.shut(socket.SHUT_RDWR)
+        return ClientSlow() if self._client.slow else ClientGone()
+
     def interim(self, head: bytes) -> None:
         """Send a head that is not that of the answer."""
         self._client.send(head)
 
     def _send(self, data: bytes) -> None:
         if self.gone:
-            raise self._departure()
-        data, self._held = self._held + data, b""
-        if data:
-            try:
-                self._client.send(data)
-            except OSError as error:
-                self.gone = self.closing = True
-                self._client.shut(socket.SHUT_RDWR)
-                raise self._departure() from error
-
-    def _departure(self) -> ClientGone:
-        return ClientSlow() if self._client.slow else ClientGone()
+            raise self.departed()
+        if self._held:
+            data, self._held = self._held + data, b""
+        try:
+            self._client.send(data)
+        except OSError as error:
+            raise self.departed() from error
 
     def _linger(self) -> None:
         """Read on for a moment: to close upon unread bytes would reset the connection, and the answer with it."""
