@@ -41,7 +41,7 @@ class Application:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         gateway = self.gateway
         request = Request(environ, max_body=gateway.max_body, write_timeout=gateway.write_timeout,
-                          draining=lambda: gateway.draining)
+                          pace=gateway.pace, draining=lambda: gateway.draining)
         environ[REQUEST] = request
         try:
             gateway.hosts.check(request.host)

@@ -17,6 +17,7 @@ from blazar.proxy.dialects.openai import OpenAIDialect
 from blazar.proxy.directory import Directory
 from blazar.proxy.dispatch import Dispatch
 from blazar.proxy.hosts import HostCheck
+from blazar.proxy.json_scan import BodyReader
 from blazar.proxy.ledger import Ledger
 from blazar.proxy.pipeline import Forward, Stage, compose
 from blazar.proxy.stages.admission import Admission
@@ -59,9 +60,11 @@ class Gateway:
         """Set by the worker when it stops: answers say `Connection: close` from then on."""
         self.write_timeout = float(config.client_write_timeout_secs)
         self.pool = Pool()
-        openai = OpenAIDialect(config.json_scan_over_kb << 10, greens.give_way)
-        self.dialects: dict[str, Dialect] = {
-            dialect.name: dialect for dialect in (openai, OllamaDialect(), AnthropicDialect())}
+        self.pace = greens.Pace()
+        """For whatever takes long."""
+        reader = BodyReader(config.json_scan_over_kb << 10, self.pace)
+        self.dialects: dict[str, Dialect] = {dialect.name: dialect for dialect in (
+            OpenAIDialect(reader), OllamaDialect(reader), AnthropicDialect(reader))}
         self.dispatch = Dispatch(self.pool, config.child_header_timeout_secs or None, self.metrics)
         self._stages: dict[str, Stage] = {
             "trace": Trace(ledger, self.metrics, self.audit), "name": Name(directory), "auth": Auth(self.keys),

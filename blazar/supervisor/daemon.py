@@ -44,7 +44,7 @@ STORE_THREADS = 4
 def serve(config: Config, paths: Paths, launcher: Sequence[str] = LAUNCHER) -> int:
     """Run the daemon until it is told to stop; 0, or 1 when the gateway does not start.
 
-    `launcher` is the command that starts the gateway. Raises AlreadyRunning, BindConflict, SchemaNewer,
+    `launcher` is the command that starts the gateway. Raises AlreadyRunning, BindConflict, BindRefused, SchemaNewer,
     DatabaseUnusable and StoreUnwritable before anything is started.
     """
     _raise_file_limit()

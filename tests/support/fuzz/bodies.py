@@ -21,7 +21,8 @@ VALID: list[tuple[str, str, str, dict[str, Any]]] = [
         "stream_options": {"include_usage": True}, "tools": [{"type": "function", "function": TOOL}],
         "response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA}},
         "messages": [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": [
-            {"type": "text", "text": "hi"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64," + PIXEL}}]},
+            {"type": "text", "text": "hi"},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64," + PIXEL}}]},
             {"role": "assistant", "content": None, "tool_calls": [CALL]},
             {"role": "tool", "tool_call_id": "c1", "content": "ok"}]}),
     ("openai", "POST", "/v1/completions", {"model": "solo", "prompt": "x", "max_tokens": 5, "stream": False}),
