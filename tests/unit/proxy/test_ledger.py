@@ -1,9 +1,8 @@
 import pytest
 
 from blazar.errors import ShuttingDown
-from blazar.proxy.exchange import ClientGone, ClientSlow, Exchange
+from blazar.proxy.exchange import Exchange
 from blazar.proxy.ledger import KEPT, Ledger
-from blazar.proxy.stages.trace import Trace
 
 
 class Clock:
@@ -99,14 +98,3 @@ def test_the_end_reaches_everyone_and_nobody_comes_after(ledger):
     assert first.ended_by is error and woken == ["first"] and gone.ended_by is None
     with pytest.raises(ShuttingDown):
         ledger.enter(exchange())
-
-
-@pytest.mark.parametrize(("cause", "gone", "slow"), [(ClientGone(), 1, 0), (ClientSlow(), 0, 1)])
-def test_cancelled_exchanges_are_counted_by_their_cause(cause, gone, slow):
-    ledger = Ledger()
-
-    def forward(_):
-        raise cause
-    with pytest.raises(ClientGone):
-        Trace(ledger)(exchange(), forward)
-    assert (ledger.clients_gone, ledger.clients_slow, ledger.under_way()) == (gone, slow, 0)
