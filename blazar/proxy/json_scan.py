@@ -1,21 +1,20 @@
 """Large JSON objects, read without building their values: their form is checked, and only the named fields are kept.
 
-A parser holds the whole gateway up until it is done; this goes on in short steps and lets others run in between. It
-refuses what `json.load_object` refuses. Regular expressions do the work: each passes over as many small values as
-one step allows, and what is larger or nested deeper is taken apart here.
+A parser holds the whole gateway up until it is done; this goes on in short steps, with a pause for others between
+them. It refuses what `json.load_object` refuses. Regular expressions do the work: each passes over as many small
+values as one step allows, and what is larger or nested deeper is taken apart here.
 """
 
 import codecs
 import re
-import time
 from collections.abc import Callable, Collection
 from typing import Any, NoReturn
 
 from blazar.errors import RequestRefused
-from blazar.proxy.json import BOM, MAX_DEPTH, BadJson, encoding_problem, loads, not_an_object, too_deep
+from blazar.proxy.json import BOM, MAX_DEPTH, BadJson, encoding_problem, load_object, loads, not_an_object, too_deep
 
-TURN = 0.003
-"""Seconds after which others have their turn."""
+MOST_VALUES = 1_000_000
+"""Values in a large body that is parsed as a whole; so many take some tenth of a second."""
 STEP = 1 << 16
 """Bytes of text that one step passes over."""
 RUN = 1 << 14
@@ -36,20 +35,40 @@ _ITEMS = re.compile(rb"(?:%b%b%b,)*" % (_BLANK, _SMALL, _BLANK))
 _MEMBERS = re.compile(rb'(?:%b"%b"%b:%b%b%b,)*' % (_BLANK, _TEXT, _BLANK, _BLANK, _SMALL, _BLANK))
 _BLANKS, _STRETCH, _ESCAPED = re.compile(_BLANK), re.compile(_TEXT), re.compile(_ESCAPE)
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_STRING = re.compile(rb'"%b"' % _TEXT)
 _WORD = re.compile(rb"true|false|null")
 _QUOTE, _COLON, _COMMA, _OBJECT, _LIST = b'":,{['
 _CLOSER = {_OBJECT: ord("}"), _LIST: ord("]")}
 
 
-def scan_object(body: bytes, fields: Collection[str], pause: Callable[[], None]) -> dict[str, Any]:
-    """Those of `fields` that the JSON object in a request's body has. Raises RequestRefused.
+class BodyReader:
+    """Reads the bodies of requests; those over `scan_over` bytes without holding others up.
 
-    `pause` is called every few milliseconds.
+    `pause` is called between short steps.
     """
+
+    def __init__(self, scan_over: int = 1 << 18, pause: Callable[[], None] = lambda: None) -> None:
+        self._scan_over = scan_over
+        self._pause = pause
+
+    def fields(self, body: bytes, wanted: Collection[str]) -> dict[str, Any]:
+        """The object in `body`, of which a large one has only its fields that are `wanted`. Raises RequestRefused."""
+        return load_object(body) if len(body) <= self._scan_over else scan_object(body, wanted, self._pause)
+
+    def whole(self, body: bytes) -> dict[str, Any]:
+        """The object in `body`. Raises RequestRefused, also for a large one of very many values."""
+        if len(body) > self._scan_over:
+            scan_object(body, (), self._pause, MOST_VALUES)
+        return load_object(body)
+
+
+def scan_object(body: bytes, wanted: Collection[str], pause: Callable[[], None],
+                most_values: int | None = None) -> dict[str, Any]:
+    """Those of the fields `wanted` that the JSON object in a request's body has. Raises RequestRefused."""
     try:
-        return _Scan(body, fields, pause).found()
+        return _Scan(body, wanted, pause, most_values).found()
     except IndexError:
-        raise RequestRefused(f"the request body is not usable JSON: it ends too early, after {len(body)} bytes") from None
+        raise RequestRefused(f"the request body is not usable JSON: it ends too early, at {len(body)} bytes") from None
     except BadJson as bad:
         raise RequestRefused(f"the request body is not usable JSON: {bad}") from None
 
@@ -57,15 +76,18 @@ def scan_object(body: bytes, fields: Collection[str], pause: Callable[[], None])
 class _Scan:
     """Methods take the offset of what they read and give the offset after it; IndexError means that the body ends."""
 
-    def __init__(self, body: bytes, fields: Collection[str], pause: Callable[[], None]) -> None:
+    def __init__(self, body: bytes, wanted: Collection[str], pause: Callable[[], None],
+                 most_values: int | None) -> None:
         self._body = body
-        self._wanted = fields
+        self._wanted = wanted
         # Members that are surely not wanted; a key that holds an escape may be, in disguise.
-        names = b"|".join(re.escape(name.encode()) for name in fields)
-        self._others = re.compile(rb'(?:%b"(?!(?:%b)")[^"\\\x00-\x1f]*"%b:%b%b%b,)*' % (
-            _BLANK, names, _BLANK, _BLANK, _SMALL, _BLANK))
+        names = b"|".join(re.escape(name.encode()) for name in wanted)
+        unwanted = b'(?!(?:%b)")' % names if wanted else b""
+        self._others = re.compile(rb'(?:%b"%b[^"\\\x00-\x1f]*"%b:%b%b%b,)*' % (
+            _BLANK, unwanted, _BLANK, _BLANK, _SMALL, _BLANK))
         self._pause = pause
-        self._began = time.perf_counter()
+        self._most_values = most_values
+        self._values = 0
 
     def found(self) -> dict[str, Any]:
         self._check_text()
@@ -105,7 +127,7 @@ class _Scan:
             except UnicodeDecodeError as bad:
                 carried = len(bad.object) - len(part)
                 raise BadJson(encoding_problem(self._body, start + bad.start - carried)) from None
-            self._breathe()
+            self._pause()
 
     def _check_root(self, at: int) -> None:
         if at == len(self._body):
@@ -121,7 +143,8 @@ class _Scan:
         """Past the value at `at`, which stands in the outermost object."""
         around: list[int] = []
         while True:
-            self._breathe()
+            self._pause()
+            self._add(1)
             at = self._blank(at)
             opener = self._body[at]
             if opener in _CLOSER:
@@ -153,9 +176,10 @@ class _Scan:
         """Past small items, each with its comma, as long as there are many."""
         while True:
             end = small.match(self._body, at, at + RUN).end()  # type: ignore[union-attr]
+            self._count_run(at, end)
             if end - at < RUN // 2:
                 return end
-            self._breathe()
+            self._pause()
             at = end
 
     def _scalar(self, at: int) -> int:
@@ -176,8 +200,8 @@ class _Scan:
                 return end + 1
             if end < at + STEP:  # an escape that the step has cut in two, or no text
                 whole = _ESCAPED.match(self._body, end)
-                end = whole.end() if whole is not None else self._wrong(end, "text, an escape, or the end of the string")
-            self._breathe()
+                end = whole.end() if whole is not None else self._wrong(end, "text, an escape, or the string's end")
+            self._pause()
             at = end
 
     def _key(self, at: int) -> int:
@@ -202,13 +226,19 @@ class _Scan:
             end = _BLANKS.match(self._body, at, at + STEP).end()  # type: ignore[union-attr]
             if end < at + STEP:
                 return end
-            self._breathe()
+            self._pause()
             at = end
 
-    def _breathe(self) -> None:
-        if time.perf_counter() - self._began > TURN:
-            self._pause()
-            self._began = time.perf_counter()
+    def _count_run(self, start: int, end: int) -> None:
+        """Add the values between two offsets, by the marks that stand before and between values."""
+        if self._most_values is not None:
+            bare = _STRING.sub(b"", self._body[start:end])
+            self._add(bare.count(b",") + bare.count(b"[") + bare.count(b"{"))
+
+    def _add(self, values: int) -> None:
+        self._values += values
+        if self._most_values is not None and self._values > self._most_values:
+            raise BadJson(f"it holds more than {self._most_values} values")
 
     def _expect(self, mark: int, at: int, words: str) -> None:
         if self._body[at] != mark:

@@ -30,7 +30,8 @@ class Request:
     """Reads from the WSGI environ; writes to the client's own socket."""
 
     def __init__(self, environ: dict[str, Any], *, max_body: int, write_timeout: float,
-                 read_timeout: float = READ_TIMEOUT, draining: Callable[[], bool] = lambda: False) -> None:
+                 read_timeout: float = READ_TIMEOUT, pace: Callable[[], None] = lambda: None,
+                 draining: Callable[[], bool] = lambda: False) -> None:
         self.method: str = environ["REQUEST_METHOD"]
         self.path: str = (environ.get("PATH_INFO") or "/").encode("latin-1").decode(errors="replace")
         self.headers = _headers(environ)
@@ -42,8 +43,11 @@ class Request:
         given = self.headers.get("x-request-id", "")
         self.id = given if _REQUEST_ID.fullmatch(given) else f"req_{secrets.token_hex(12)}"
         self.api_key: Any = None
+        self.route: Any = None
+        """The row of the route table, once it is found."""
         self._environ = environ
         self._max_body = max_body
+        self._pace = pace
         self._read_timeout = read_timeout
         self._has_body = _has_body(environ)
         self.sink = SocketSink(environ["gunicorn.socket"], old=environ.get("SERVER_PROTOCOL") == "HTTP/1.0",
@@ -68,6 +72,8 @@ class Request:
             size += len(data)
             if size > self._max_body:
                 raise self._too_large()
+            if size > READ_SIZE:
+                self._pace()  # bytes that are there already are read without waiting
         if size < length:
             raise ClientGone
         self.sink.unread = False

@@ -239,3 +239,16 @@ def test_blazar_is_measured_with_our_engine_as_its_child(tmp_path):
             assert row["check"] in ("ok", "no audit") and row["client"]["events"] == 48
     finally:
         target.stop()
+
+
+def test_an_engine_that_is_gone_makes_the_row_invalid(tmp_path):
+    direct = Direct(Layout.here(), tmp_path)
+    try:
+        direct.start()
+        gateway = Go(direct.layout, tmp_path, direct.engine)
+        gateway.to = direct.engine
+        direct.stop()
+        row = rounds.run(gateway, FEW)
+        assert row["check"].startswith("INVALID: the engine is gone") and "Connection refused" in row["check"]
+    finally:
+        direct.stop()

@@ -10,7 +10,8 @@ from blazar.proxy.dialects.anthropic_stream import AnthropicTranslator, error_ev
 from blazar.proxy.dialects.dialect import Dialect
 from blazar.proxy.dialects.fields import boolean, model_name, public
 from blazar.proxy.exchange import Answer, Exchange
-from blazar.proxy.json import dumps, load_object
+from blazar.proxy.json import dumps
+from blazar.proxy.json_scan import BodyReader
 
 
 def random_id(prefix: str) -> str:
@@ -21,11 +22,12 @@ def random_id(prefix: str) -> str:
 class AnthropicDialect(Dialect):
     name = "anthropic"
 
-    def __init__(self, new_id: Callable[[str], str] = random_id) -> None:
+    def __init__(self, reader: BodyReader | None = None, new_id: Callable[[str], str] = random_id) -> None:
+        self._reader = reader or BodyReader()
         self._new_id = new_id
 
     def parse(self, operation: str, body: bytes, headers: Mapping[str, str], request_id: str) -> Exchange:
-        payload = load_object(body)
+        payload = self._reader.whole(body)
         exchange = Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload),
                             stream=boolean(payload, "stream", default=False), body=body, payload=payload)
         if operation == "count_tokens":

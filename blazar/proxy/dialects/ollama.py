@@ -12,7 +12,8 @@ from blazar.proxy.dialects.dialect import Dialect
 from blazar.proxy.dialects.fields import boolean, model_name, objects, public, strings, text
 from blazar.proxy.dialects.ollama_render import OllamaTranslator, Writer, error_line
 from blazar.proxy.exchange import Answer, Embedded, Exchange
-from blazar.proxy.json import dumps, load_object
+from blazar.proxy.json import dumps
+from blazar.proxy.json_scan import BodyReader
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 
@@ -32,12 +33,13 @@ class OllamaDialect(Dialect):
     name = "ollama"
     stream_type = "application/x-ndjson"
 
-    def __init__(self, now: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic,
-                 new_id: Callable[[], str] = random_id) -> None:
+    def __init__(self, reader: BodyReader | None = None, now: Callable[[], float] = time.time,
+                 monotonic: Callable[[], float] = time.monotonic, new_id: Callable[[], str] = random_id) -> None:
+        self._reader = reader or BodyReader()
         self._writer = Writer(now, monotonic, new_id)
 
     def parse(self, operation: str, body: bytes, headers: Mapping[str, str], request_id: str) -> Exchange:
-        payload = load_object(body)
+        payload = self._reader.whole(body)
         exchange = Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload),
                             stream=boolean(payload, "stream", default=True), body=body, payload=payload,
                             keep_alive=request.keep_alive(payload.get("keep_alive")))

@@ -5,18 +5,25 @@ the answer ended cleanly.
 """
 
 import contextlib
+import time
 from collections.abc import Iterator
 
 from gevent import Timeout
 
 from blazar.errors import ChildFailed, ChildSilent
 from blazar.proxy.exchange import Exchange, Retryable
+from blazar.proxy.greens import MOMENT, sleep
+from blazar.proxy.meter import Meter
 from blazar.proxy.wire.framing import BadFraming
 from blazar.proxy.wire.head import MAX_HEAD, Head, parse_head
 from blazar.proxy.wire.pool import Connection, Pool
 from blazar.transport import Endpoint
 from blazar.units import format_duration
 
+LARGE = 1 << 16
+"""Bytes from which a body is sent on its own, in slices."""
+SLICE = 1 << 20
+"""Bytes of a large body that are sent at a time."""
 SETTLE = 0.2
 """Seconds for the framing that follows the last event of a stream."""
 
@@ -28,13 +35,19 @@ class ChildClosed(Exception):
 class Call:
     """One attempt at one child. Use as a context manager."""
 
-    def __init__(self, pool: Pool, endpoint: Endpoint, header_timeout: float | None) -> None:
+    def __init__(self, pool: Pool, endpoint: Endpoint, header_timeout: float | None, meter: Meter) -> None:
+        self.meter = meter
         self._pool = pool
         self._endpoint = endpoint
         self._header_timeout = header_timeout
         self._connection: Connection
         self._rest = b""
         self._head: Head | None = None
+
+    @property
+    def answered(self) -> bool:
+        """Whether the head of the answer is there."""
+        return self._head is not None
 
     @property
     def head(self) -> Head:
@@ -70,7 +83,8 @@ class Call:
         connection = self._connection
         try:
             with Timeout(self._header_timeout, self._silent()):
-                connection.send(request_head(exchange, self._endpoint) + exchange.upstream_body)
+                self._send(exchange)
+                exchange.sent = time.monotonic()
                 head = self._head = self._read_head()
         except (OSError, ChildClosed) as error:
             failed = self._failed("it closed the connection before it answered")
@@ -81,6 +95,16 @@ class Call:
         except BadFraming as error:
             raise self._failed(f"its answer is not HTTP: {error}") from error
         return head
+
+    def _send(self, exchange: Exchange) -> None:
+        head, body = request_head(exchange, self._endpoint), exchange.upstream_body
+        if len(body) <= LARGE:
+            self._connection.send(head + body)
+            return
+        self._connection.send(head)
+        for start in range(0, len(body), SLICE):
+            self._connection.send(body[start:start + SLICE])
+            sleep(MOMENT)  # a socket that takes everything would keep others waiting
 
     def _read_head(self) -> Head:
         while True:
@@ -108,6 +132,7 @@ class Call:
         while not framing.ended:
             if data:
                 payload = framing.feed(data)
+                self.meter.add(payload, time.monotonic())
                 if framing.ended and not framing.clean:
                     raise BadFraming("more bytes than its body has")
                 yield data, payload

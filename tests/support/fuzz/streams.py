@@ -167,7 +167,7 @@ class Streams:
     def _judge(play: Play, dialect: str, status: int, outcome: str, sent: bytes) -> None:
         if play.kind == WHOLE and (status != 200 or "error" in outcome or "cut" in outcome):
             raise Fault(f"a whole answer became {outcome}", sent)
-        if status >= 500 and (play.kind == WHOLE or status not in (500, 502) or (status == 500 and dialect != "openai")):
+        if status >= 500 and status != 502 and not (status == 500 and dialect == "openai"):
             raise Fault(f"a {play.kind} answer became {outcome}", sent)
 
     def close(self) -> None:

@@ -1,5 +1,6 @@
 """The scan of large bodies says what the full parser says, whatever the body, and never holds others up for long."""
 
+import itertools
 import json
 import time
 from random import Random
@@ -8,7 +9,7 @@ import pytest
 
 from blazar.errors import RequestRefused
 from blazar.proxy.json import load_object
-from blazar.proxy.json_scan import LONGEST_FIELD, RUN, STEP, scan_object
+from blazar.proxy.json_scan import LONGEST_FIELD, MOST_VALUES, RUN, STEP, BodyReader, scan_object
 from tests.support.fuzz.mutate import spoiled_json
 
 FIELDS = ("model", "stream", "mcp")
@@ -49,7 +50,8 @@ ALIKE = [
     b'{"a":"\xf0\x9f\x98"}', b'{"a":"\xc3"}', '{"é模😀":"é模😀","model":"é"}'.encode(), b'{"a":1}\0', b'\0{"a":1}',
     '{"model":"m"}'.encode("utf-16"), '{"model":"m"}'.encode("utf-16-be"), '{"model":"m"}'.encode("utf-32"),
     b'{"a":' + b"1" * 4301 + b"}", b'{"a":' + b"1" * 300 + b"}", b'{"a":0.' + b"1" * 5000 + b"}",
-    b'{"a":' + b"1" * 400 + b".5}", b'{"a":' + b"[" * 127 + b"]" * 127 + b"}", b'{"a":' + b"[" * 128 + b"]" * 128 + b"}",
+    b'{"a":' + b"1" * 400 + b".5}",
+    b'{"a":' + b"[" * 127 + b"]" * 127 + b"}", b'{"a":' + b"[" * 128 + b"]" * 128 + b"}",
     b'{"a":' * 127 + b"{}" + b"}" * 127, b'{"a":' * 128 + b"{}" + b"}" * 128, b'{"a":' * 128 + b"1" + b"}" * 128,
     b'{"a":' + b"[" * 100_000, b'{"a":' * 100_000, b'{"a":[[1],[1,2],{"b":1},{"b":[1]}],"model":"m"}',
     b'{"a":[[]],"b":[[[]]],"c":[{}],"d":{"e":{}}}', b'{"a":[ ],"b":{ },"c":[ 1 , 2 ],"d":{ "e" : 1 , "f" : 2 }}',
@@ -102,21 +104,38 @@ def test_a_wanted_field_of_any_size_is_either_built_or_refused():
 def test_a_refusal_says_where():
     with pytest.raises(RequestRefused, match=r"at offset 10 stands '\]}' instead of a value"):
         scan(b'{"a":[1,2,]}')
-    with pytest.raises(RequestRefused, match="ends too early, after 7 bytes"):
+    with pytest.raises(RequestRefused, match="ends too early, at 7 bytes"):
         scan(b'{"a":[1')
 
 
 @pytest.mark.parametrize("body", [
-    b'{"model":"m","x":"' + b"A" * (25 * MIB) + b'"}', b'{"model":"m","x":"' + b"\\n\xc3\xa9" * (2 * MIB) + b'"}',
-    in_list(b"1234", 8 * MIB), in_list(b"0", 2 * MIB), in_list(b'{"role":"user","content":"hello\\nthere"}', 8 * MIB),
-    in_list(b"[]", 2 * MIB), in_list(b"[[[]]]", MIB), in_list(b"1e5", 2 * MIB), in_list(b"123456789012345678", 2 * MIB),
-    b'{"model":"m","x":' + b" " * (8 * MIB) + b"1}", b'{"model":"m",' + b'"a":1,' * MIB + b'"b":1}',
-    b'{"model":"m",' + b'"\\u0061":1,' * (MIB // 8) + b'"b":1}'],
-    ids=["base64", "escapes", "ids", "zeros", "messages", "lists", "nested", "exponents", "long numbers", "blanks", "keys",
-         "escaped keys"])
+    b'{"model":"m","x":"' + b"A" * (25 * MIB) + b'"}', b'{"model":"m","x":"' + b"\\n\xc3\xa9" * (MIB // 2) + b'"}',
+    in_list(b"1234", 2 * MIB), in_list(b"0", MIB), in_list(b'{"role":"user","content":"hello\\nthere"}', 2 * MIB),
+    in_list(b"[]", MIB), in_list(b"[[[]]]", MIB // 4), in_list(b"1e5", MIB), in_list(b"123456789012345678", MIB),
+    b'{"model":"m","x":' + b" " * (8 * MIB) + b"1}", b'{"model":"m",' + b'"a":1,' * (MIB // 4) + b'"b":1}',
+    b'{"model":"m",' + b'"\\u0061":1,' * (MIB // 32) + b'"b":1}'],
+    ids=["base64", "escapes", "ids", "zeros", "messages", "lists", "nested", "exponents", "long numbers", "blanks",
+         "keys", "escaped keys"])
 def test_nobody_is_held_up(body):
     turns = [time.thread_time()]
     assert scan(body, lambda: turns.append(time.thread_time()))["model"] == "m"
     turns.append(time.thread_time())
-    assert max(after - before for before, after in zip(turns, turns[1:], strict=False)) < STALL
+    assert max(after - before for before, after in itertools.pairwise(turns)) < STALL
     assert json.loads(body)["model"] == "m"
+
+
+def test_small_bodies_are_parsed_whole():
+    assert BodyReader(scan_over=13).fields(b'{"a":1,"b":2}', {"a"}) == {"a": 1, "b": 2}
+    assert BodyReader(scan_over=12).fields(b'{"a":1,"b":2}', {"a"}) == {"a": 1}
+
+
+@pytest.mark.parametrize("item", [b"0", b'"a,b[{"', b"[]", b'{"a":1}', b"[[0]]", b"12345678901234567890"])
+def test_a_large_body_of_very_many_values_is_refused_before_it_is_parsed(item):
+    reader = BodyReader(scan_over=1000)
+    assert reader.whole(in_list(item, len(item) * (MOST_VALUES // 8)))["model"] == "m"
+    with pytest.raises(RequestRefused, match="more than 1000000 values"):
+        reader.whole(in_list(item, (len(item) + 1) * (MOST_VALUES + 10)))
+
+
+def test_text_is_one_value_whatever_it_holds():
+    assert BodyReader(scan_over=1000).whole(b'{"x":"' + b"[,{" * 2 * MOST_VALUES + b'"}')
