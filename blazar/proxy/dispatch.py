@@ -56,6 +56,7 @@ class Dispatch:
 
     def fetch(self, exchange: Exchange, path: str, value: dict[str, Any]) -> dict[str, Any]:
         """The JSON object with which the exchange's child answers `value` at `path`; the client gets nothing yet."""
+        assert exchange.endpoint is not None, "stage admission has run"
         exchange.upstream_path, exchange.upstream_body = path, dumps(value)
         with Call(self._pool, exchange.endpoint, self._header_timeout, Meter()) as call:
             return _watched(exchange, call, _read_object)

@@ -86,7 +86,8 @@ def test_listings_show_what_the_key_may_use(gateway):
 
 SECRETS = {"Authorization": "Bearer sk-bob", "X-Api-Key": "sk-bob", "X-Goog-Api-Key": "sk-goog",
            "Cookie": "s=sk-cookie", "Proxy-Authorization": "Basic sk-proxy", "X-Forwarded-For": "1.2.3.4",
-           "Forwarded": "for=1.2.3.4", "Connection": "X-Foo, keep-alive", "X-Foo": "sk-foo", "TE": "trailers", "Keep-Alive": "timeout=9",
+           "Forwarded": "for=1.2.3.4", "Connection": "X-Foo, keep-alive", "X-Foo": "sk-foo",
+           "TE": "trailers", "Keep-Alive": "timeout=9",
            "Upgrade": "h2c"}
 
 

@@ -12,6 +12,7 @@ from gevent import Timeout
 
 from blazar.errors import ChildFailed, ChildSilent
 from blazar.proxy.exchange import Exchange, Retryable
+from blazar.proxy.greens import MOMENT, sleep
 from blazar.proxy.meter import Meter
 from blazar.proxy.wire.framing import BadFraming
 from blazar.proxy.wire.head import MAX_HEAD, Head, parse_head
@@ -20,7 +21,9 @@ from blazar.transport import Endpoint
 from blazar.units import format_duration
 
 LARGE = 1 << 16
-"""Bytes from which a body is sent on its own: one packet more costs less than to copy it."""
+"""Bytes from which a body is sent on its own, in slices."""
+SLICE = 1 << 20
+"""Bytes of a large body that are sent at a time."""
 SETTLE = 0.2
 """Seconds for the framing that follows the last event of a stream."""
 
@@ -97,9 +100,11 @@ class Call:
         head, body = request_head(exchange, self._endpoint), exchange.upstream_body
         if len(body) <= LARGE:
             self._connection.send(head + body)
-        else:
-            self._connection.send(head)
-            self._connection.send(body)
+            return
+        self._connection.send(head)
+        for start in range(0, len(body), SLICE):
+            self._connection.send(body[start:start + SLICE])
+            sleep(MOMENT)  # a socket that takes everything would keep others waiting
 
     def _read_head(self) -> Head:
         while True:

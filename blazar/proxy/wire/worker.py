@@ -128,6 +128,7 @@ class GatewayWorker(GeventWorker):
             except Unreadable as unreadable:
                 self.wsgi.refuse_head(client, unreadable.began, unreadable.error)
             another = request is not None and self._answer(listener_name, request, client, addr)
+            self.app.gateway.pace()  # a client whose next request is there already must not have us to itself
 
     def _answer(self, listener_name: Any, request: Any, client: Any, addr: Any) -> bool:
         """Have the application answer; whether another request may follow."""
