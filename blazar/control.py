@@ -81,7 +81,8 @@ class Link:
             **fields: Any) -> Message:
         """Send a message and wait up to `timeout` seconds for its answer.
 
-        `taken` gets the answer on the reader thread, before anything that follows it is read. Raises the error that the other side answered with, or LinkClosed.
+        `taken` gets the answer on the reader thread, before anything that follows it is read. Raises the error that
+        the other side answered with, or LinkClosed.
         """
         waiter = _Waiter(taken)
         self.ask_later(kind, waiter.put, **fields)
