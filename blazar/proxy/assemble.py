@@ -8,6 +8,9 @@ from blazar.proxy.exchange import Answer, ToolCall
 from blazar.proxy.json import BadJson, loads
 from blazar.proxy.stops import StopCutter
 
+MOST = (1 << 63) - 1
+"""The largest count that is told: clients read 64-bit integers."""
+
 
 @dataclass
 class Piece:
@@ -156,4 +159,4 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _number(value: Any, scale: int = 1) -> int:
-    return max(0, round(value * scale)) if isinstance(value, int | float) else 0
+    return round(min(max(0, value * scale), MOST)) if isinstance(value, int | float) else 0

@@ -8,7 +8,6 @@ from typing import Any
 from blazar.paths import Paths
 from blazar.store.store import Store
 
-
 EMBEDDING = "bert"
 """The architecture of a model that embeds."""
 
