@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEBIAN_PYTHON ?= /usr/bin/python3
 
-.PHONY: help run smoke test test-venv test-debian lint docs-check man bench bench-quick clean
+.PHONY: help run smoke test test-venv test-debian lint docs-check man bench bench-quick bench-cost clean
 
 help:
 	@echo 'make run         install into .venv, start Blazar with a small model, show one answer, keep serving'
@@ -16,6 +16,7 @@ help:
 	@echo 'make man         the manual page, build/blazar.1'
 	@echo 'make bench       measure beside nginx, HAProxy and Go: 20 minutes; writes docs/performance.md'
 	@echo 'make bench-quick the same in 4 minutes, beside nginx and Go alone; writes no page'
+	@echo 'make bench-cost  CPU time of each stage of a hot request'
 	@echo 'make clean       remove .venv and what tools leave behind'
 
 run: .venv/.installed
@@ -24,12 +25,15 @@ run: .venv/.installed
 smoke: .venv/.installed
 	@$(BIN)/python tools/smoke.py
 
-test: test-venv test-debian
+# Both ends wait for processes more than they compute, so they run side by side; each is shown when it is done.
+test: .venv/.tested
+	@echo 'the suite with packages from PyPI and with those of Debian, at once: some minutes; `make test-venv` shows more'
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-venv test-debian
 
 test-venv: .venv/.tested build/npm/.installed
 	$(BIN)/python -m pytest
 
-test-debian:
+test-debian: .venv/.tested build/npm/.installed
 	@if [ -x $(DEBIAN_PYTHON) ]; then $(DEBIAN_PYTHON) tools/debian_end.py; \
 	else echo 'SKIPPED the suite with Debian packages: there is no $(DEBIAN_PYTHON)'; [ "$$CI" != true ]; fi
 
@@ -48,6 +52,9 @@ docs-check: .venv/.installed
 
 bench: .venv/.installed
 	@$(BIN)/python -m tools.bench
+
+bench-cost: .venv/.installed
+	@$(BIN)/python -m tools.bench.cost
 
 bench-quick: .venv/.installed
 	@$(BIN)/python -m tools.bench --quick

@@ -27,12 +27,13 @@ stop the supervisor with it."""
 
 MESSAGES = {
     # kind: (who sends it, fields, fields of the answer or None for a note)
-    "hello": ("gateway, cli", "role pid leases", "config snapshot version"),
+    "hello": ("gateway, cli", "role pid leases", "config snapshot version usage: {day tokens: API key -> count}"),
     "snapshot": ("supervisor", "snapshot", None),
     "ensure_ready": ("gateway, cli", "model", "endpoint"),
     "drain": ("supervisor", "child_id", ""),
     "usage": ("supervisor", "", "children: child_id -> {in_flight last_used}"),
-    "report": ("gateway", "children: child_id -> {in_flight last_used}", None),
+    "report": ("gateway", "children: child_id -> {in_flight last_used}; usage: [{key day requests prompt_tokens "
+               "completion_tokens}], what came on top since the last report", None),
     "keep_alive": ("gateway", "model seconds (null = the default, negative = for ever, 0 = after this one)", None),
     "evict": ("gateway, cli", "model", "evicted: whether it was loaded"),
     "remove": ("gateway, cli", "model", ""),

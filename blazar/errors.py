@@ -248,6 +248,26 @@ class ModelForbidden(BlazarError):
     status = 403
 
 
+class QuotaExceeded(BlazarError):
+    """API key {key_name!r} may have {limit} = {allowed}, and has {used}; try again in {wait}"""
+
+    slug = "quota-exceeded"
+    status = 429
+
+    def __init__(self, message: str | None = None, *, retry_after: float | None = None, limit: str = "",
+                 **facts: Any) -> None:
+        super().__init__(message, retry_after=retry_after, limit=limit, **facts)
+        self.limit = limit
+        """The setting that was reached: rpm, tpm, daily_tokens or max_concurrent."""
+
+
+class DailyQuotaExceeded(QuotaExceeded):
+    """API key {key_name!r} may have {limit} = {allowed}, and has {used}; the next day begins at midnight UTC,
+    in {wait}"""
+
+    slug = "daily-quota-exceeded"
+
+
 class RouteNotFound(BlazarError):
     """nothing is served at {method} {path}"""
 

@@ -20,6 +20,11 @@ class Paths:
 
     data_dir: Path
 
+    @classmethod
+    def around(cls, control_socket: Path) -> "Paths":
+        """The data dir in which this control socket lies."""
+        return cls(control_socket.parent.parent)
+
     @property
     def database(self) -> Path:
         return self.data_dir / "blazar.db"
@@ -65,6 +70,10 @@ class Paths:
     @property
     def daemon_log(self) -> Path:
         return self.run / "daemon.log"
+
+    @property
+    def audit_log(self) -> Path:
+        return self.log / "audit.jsonl"
 
     @property
     def data_dir_id(self) -> str:

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -85,7 +86,7 @@ def fuzz_alone(name: str, target: Target, asked: argparse.Namespace, count: int)
 def fuzz_running(names: list[str], asked: argparse.Namespace, counts: dict[str, int]) -> bool:
     """Each target on one running Blazar; whether all was well."""
     with tempfile.TemporaryDirectory(prefix="blazar-fuzz-") as folder, Running(Path(folder)) as running:
-        kinds = {"bodies": Bodies, "streams": Streams, "heads": Heads}
+        kinds: dict[str, Callable[[int], Target]] = {"bodies": Bodies, "streams": Streams, "heads": Heads}
         runs = [Run(name, kinds[name](running.port), asked.seed, asked.faults) for name in names]
         end = deadline(asked)
         warm = 0 if asked.only is not None else WARM_UP

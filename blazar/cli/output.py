@@ -1,6 +1,7 @@
 """What a verb prints: tables or the same as JSON on stdout; notes and the progress bar on stderr."""
 
 import json
+import os
 import re
 import sys
 import time
@@ -68,6 +69,7 @@ class Progress:
     """
 
     WIDTH = 24
+    COLUMNS = 80
     INTERVAL = 0.1
     """Seconds between two drawings."""
 
@@ -94,20 +96,29 @@ class Progress:
             self._stage, self._began, self._drawn, self._offset = stage, now, 0.0, done
         if now - self._drawn >= self.INTERVAL or (total and done >= total):
             self._drawn = now
-            self._stream.write("\r\x1b[K" + self._render(now - self._began, done, total))
+            columns = self._columns()
+            self._stream.write("\r\x1b[K" + self._render(now - self._began, done, total, columns)[:columns])
             self._stream.flush()
 
-    def _render(self, elapsed: float, done: int, total: int | None) -> str:
+    def _render(self, elapsed: float, done: int, total: int | None, columns: int) -> str:
         """The rate counts from where this stage began, so a resumed download does not look faster than it is."""
         rate = (done - self._offset) / elapsed if elapsed > 0 else 0.0
         pace = f"  {format_bytes(int(rate))}/s" if rate else ""
         if not total:
             return f"{self._stage}  {format_bytes(done)}{pace}"
-        filled = min(self.WIDTH, self.WIDTH * done // total)
-        bar = "#" * filled + "." * (self.WIDTH - filled)
         left = f"  {format_duration(max(1, round((total - done) / rate)))} left" if rate and done < total else ""
         share = f"{100 * done // total:3d} %  {format_bytes(done)} of {format_bytes(total)}"
-        return f"{self._stage}  [{bar}] {share}{pace}{left}"
+        rest = f" {share}{pace}{left}"
+        width = max(0, min(self.WIDTH, columns - len(self._stage) - len(rest) - len("  []")))
+        filled = min(width, width * done // total)
+        return f"{self._stage}  [{'#' * filled}{'.' * (width - filled)}]{rest}"
+
+    def _columns(self) -> int:
+        """How long a line may be: one that wraps could not be drawn over."""
+        try:
+            return (os.get_terminal_size(self._stream.fileno()).columns or self.COLUMNS) - 1
+        except (OSError, ValueError):
+            return self.COLUMNS - 1
 
     def _end_line(self) -> None:
         if self._stage and self._shown:

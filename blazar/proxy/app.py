@@ -6,6 +6,7 @@ where it answers on its own (OPTIONS).
 
 import importlib
 import logging
+import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -46,13 +47,16 @@ class Application:
             gateway.hosts.check(request.host)
         except HostRefused as error:
             self.refuse(request, error, dialect_of(request.path))
+            self._count(request)
             return ALREADY_HANDLED
         request.cors = gateway.cors.headers(request.headers.get("origin"))
         answer = self._falcon(environ, start_response)
+        self._count(request)
         return ALREADY_HANDLED if request.sink.started or request.sink.gone else answer
 
     def serve(self, request: Request, route: Route, resource: Resource) -> None:
         """Check the API key, run the resource, and turn what it raises into an answer."""
+        request.route = route
         try:
             if not route.open:
                 request.api_key = self.gateway.keys.identify(request.headers)
@@ -73,11 +77,19 @@ class Application:
         if status == 401:
             headers = (*headers, ("WWW-Authenticate", "Bearer"))
         if isinstance(error, BlazarError) and error.retry_after is not None:
-            headers = (*headers, ("Retry-After", str(max(1, round(error.retry_after)))))
+            headers = (*headers, ("Retry-After", str(max(1, math.ceil(error.retry_after)))))
         try:
             request.answer(status, body, headers=headers)
         except ClientGone:
             request.sink.abort()
+
+    def _count(self, request: Request) -> None:
+        route, sink = request.route, request.sink
+        status = f"{sink.status // 100}xx" if sink.started else "gone"
+        if route is None:
+            self.gateway.metrics.requests.add(dialect_of(request.path), "none", status)
+        else:
+            self.gateway.metrics.requests.add(route.dialect, route.operation or route.resource, status)
 
     def refuse_head(self, client: Any, began: bytes, error: BlazarError) -> None:
         """Answer a request whose head was refused, as far as `began` tells what it was; nothing may follow it."""
@@ -85,6 +97,7 @@ class Application:
         sink = SocketSink(client, closing=True, unread=True, headless=method == "HEAD",
                           write_timeout=self.gateway.write_timeout)
         status, body = self.gateway.dialects[dialect_of(path)].error(error)
+        self.gateway.metrics.requests.add(dialect_of(path), "none", f"{status // 100}xx")
         try:
             sink.start(status, [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
             sink.write(body)

@@ -6,10 +6,8 @@ from typing import Any
 
 from blazar.proxy.exchange import Answer, ToolCall
 from blazar.proxy.json import BadJson, loads
+from blazar.proxy.meter import take_counts
 from blazar.proxy.stops import StopCutter
-
-MOST = (1 << 63) - 1
-"""The largest count that is told: clients read 64-bit integers."""
 
 
 @dataclass
@@ -39,7 +37,7 @@ class Assembler:
 
     def feed(self, chunk: dict[str, Any]) -> Piece:
         """Add one chunk; the result is what it added."""
-        self._count(chunk)
+        take_counts(self.answer.usage, chunk)
         choice = _first_choice(chunk)
         if choice is None:
             return Piece()
@@ -107,23 +105,6 @@ class Assembler:
             calls.append(ToolCall(given, "", ""))
         return self._positions[key]
 
-    def _count(self, chunk: dict[str, Any]) -> None:
-        """Take over token counts and times: `usage` is OpenAI's object, `timings` llama.cpp's."""
-        usage, timings = chunk.get("usage"), chunk.get("timings")
-        total = self.answer.usage
-        if isinstance(timings, dict):
-            total.cached_tokens = _number(timings.get("cache_n"))
-            total.prompt_tokens = _number(timings.get("prompt_n")) + total.cached_tokens
-            total.completion_tokens = _number(timings.get("predicted_n"))
-            total.prompt_ns = _number(timings.get("prompt_ms"), 1_000_000)
-            total.completion_ns = _number(timings.get("predicted_ms"), 1_000_000)
-        if isinstance(usage, dict):
-            total.prompt_tokens = _number(usage.get("prompt_tokens"))
-            total.completion_tokens = _number(usage.get("completion_tokens"))
-            details = usage.get("prompt_tokens_details")
-            if isinstance(details, dict):
-                total.cached_tokens = _number(details.get("cached_tokens"))
-
 
 def arguments_of(call: ToolCall) -> dict[str, Any] | None:
     """The arguments of a call as an object; None when the model did not write one. No arguments are `{}`."""
@@ -158,5 +139,3 @@ def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _number(value: Any, scale: int = 1) -> int:
-    return round(min(max(0, value * scale), MOST)) if isinstance(value, int | float) else 0

@@ -5,11 +5,12 @@ Keys are compared as SHA-256 digests, each with each, so the time says nothing a
 
 import hashlib
 import hmac
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from blazar.errors import BlazarError, ModelForbidden, Unauthenticated
+from blazar.proxy.accounts import NO_LIMITS, Limits
 
 HASHED = "sha256:"
 """Prefix of a configured key that is given as the SHA-256 of the real one, in hexadecimal."""
@@ -17,11 +18,12 @@ HASHED = "sha256:"
 
 @dataclass(frozen=True)
 class ApiKey:
-    """A caller's credential: its name, the digest of its text, and the references it may use (none = all)."""
+    """A caller's credential: its name, the digest of its text, the references it may use (none = all), its limits."""
 
     name: str
     digest: bytes
     models: tuple[str, ...] = ()
+    limits: Limits = NO_LIMITS
 
 
 class KeyRing:
@@ -35,6 +37,10 @@ class KeyRing:
     @property
     def active(self) -> bool:
         return bool(self._keys)
+
+    def limits(self) -> Iterator[tuple[str, Limits]]:
+        """What each API key may do, by its name."""
+        return ((key.name, key.limits) for key in self._keys)
 
     def identify(self, headers: Mapping[str, str]) -> ApiKey | None:
         """The API key of a request's head (lower-case names); None when keys are off. Raises Unauthenticated."""
@@ -72,7 +78,8 @@ def _api_key(number: int, entry: Mapping[str, Any]) -> ApiKey:
         digest = bytes.fromhex(text.removeprefix(HASHED))
     else:
         digest = hashlib.sha256(text.encode()).digest()
-    return ApiKey(entry.get("name") or f"key {number}", digest, tuple(entry.get("models") or ()))
+    limits = Limits(entry.get("rpm"), entry.get("tpm"), entry.get("daily_tokens"), entry.get("max_concurrent"))
+    return ApiKey(entry.get("name") or f"key {number}", digest, tuple(entry.get("models") or ()), limits)
 
 
 def _presented(headers: Mapping[str, str]) -> str:

@@ -11,12 +11,15 @@ from typing import Any, TypeVar
 
 from blazar.errors import BlazarError, ChildFailed, ChildRefused
 from blazar.proxy.assemble import Assembler
-from blazar.proxy.exchange import ClientGone, Exchange, Reply
+from blazar.proxy.exchange import ClientGone, Exchange, Reply, Usage
 from blazar.proxy.json import BadJson, dumps, loads
+from blazar.proxy.meter import Meter, estimated
+from blazar.proxy.receipts import overhead
 from blazar.proxy.sse import SseReader
 from blazar.proxy.wire.framing import LAST_CHUNK, BadFraming, chunk
 from blazar.proxy.wire.pool import Pool
 from blazar.proxy.wire.relay import Call, ChildClosed
+from blazar.telemetry.metrics import Metrics
 
 MAX_CHILD_ERROR = 65536
 """Bytes of a child's error answer that are read for its message."""
@@ -30,24 +33,32 @@ Result = TypeVar("Result")
 
 
 class Dispatch:
-    """Sends exchanges to children."""
+    """Sends exchanges to children. However that ends, `exchange.usage` says afterwards what the attempt used."""
 
-    def __init__(self, pool: Pool, header_timeout: float | None) -> None:
+    def __init__(self, pool: Pool, header_timeout: float | None, metrics: Metrics) -> None:
         self._pool = pool
         self._header_timeout = header_timeout
+        self._metrics = metrics
 
     def __call__(self, exchange: Exchange) -> Reply:
         assert exchange.endpoint is not None, "stage admission has run"
-        with Call(self._pool, exchange.endpoint, self._header_timeout) as call:
-            reply = _watched(exchange, call, _answer)
+        streams = exchange.stream or not exchange.dialect.relays
+        meter = Meter(self._metrics.inter_token.series(exchange.model) if streams else None)
+        with Call(self._pool, exchange.endpoint, self._header_timeout, meter) as call:
+            try:
+                reply = _watched(exchange, call, _answer)
+            finally:
+                exchange.usage = exchange.usage or _used(exchange, call)
+            reply.usage = exchange.usage
             if reply.complete:
                 call.settle()  # the client has its answer: that it leaves now is no reason to close
             return reply
 
     def fetch(self, exchange: Exchange, path: str, value: dict[str, Any]) -> dict[str, Any]:
         """The JSON object with which the exchange's child answers `value` at `path`; the client gets nothing yet."""
+        assert exchange.endpoint is not None, "stage admission has run"
         exchange.upstream_path, exchange.upstream_body = path, dumps(value)
-        with Call(self._pool, exchange.endpoint, self._header_timeout) as call:
+        with Call(self._pool, exchange.endpoint, self._header_timeout, Meter()) as call:
             return _watched(exchange, call, _read_object)
 
 
@@ -85,12 +96,23 @@ def _say_why(exchange: Exchange, error: Exception) -> None:
         raise exchange.ended_by from error
 
 
+def _used(exchange: Exchange, call: Call) -> Usage | None:
+    """What a child told of its answer, else an estimate; None when it did nothing for this attempt."""
+    if not call.answered:
+        left = exchange.sink.gone or exchange.ended_by is not None
+        return estimated(exchange, 0) if exchange.sent and left else None  # it was reading the prompt
+    if call.head.status != 200:
+        return None
+    return call.meter.counts() or estimated(exchange, call.meter.events)
+
+
 # -- relayed answers -------------------------------------------------------------------------------------
 
 
 def _relay(exchange: Exchange, call: Call) -> Reply:
     head, sink = call.head, exchange.sink
-    headers = [*exchange.headers, ("Content-Type", head.fields.get("content-type", "application/json"))]
+    headers = [*exchange.headers, overhead(exchange),
+               ("Content-Type", head.fields.get("content-type", "application/json"))]
     if head.length is not None:
         headers.append(("Content-Length", str(head.length)))
     sink.start(head.status, headers, raw_chunked=head.chunked)
@@ -101,22 +123,26 @@ def _relay(exchange: Exchange, call: Call) -> Reply:
             tail = (tail + wire)[-6:] if len(wire) < 6 else wire[-6:]
             between_events = head.framing.at_boundary and tail.endswith(EVENT_ENDS)  # as the client knows it
     except (ChildClosed, BadFraming) as error:
-        _end_relayed(exchange, call, between_events, error)
-        return Reply(head.status, complete=False)
+        return Reply(head.status, complete=False, error=_end_relayed(exchange, call, between_events, error))
     sink.finish()
     return Reply(head.status)
 
 
-def _end_relayed(exchange: Exchange, call: Call, between_events: bool, error: Exception) -> None:
-    """The child's stream broke off: say so where a new event may begin, else end the connection early."""
+def _end_relayed(exchange: Exchange, call: Call, between_events: bool, error: Exception) -> Exception:
+    """The child's stream broke off: say so where a new event may begin, else end the connection early.
+
+    The result is the cause.
+    """
     if exchange.sink.gone:
         raise ClientGone
+    cause = _cause(exchange, error)
     if exchange.stream and between_events and call.head.status == 200:
         exchange.sink.closing = True
-        exchange.sink.write(chunk(exchange.dialect.stream_error(_cause(exchange, error))) + LAST_CHUNK)
+        exchange.sink.write(chunk(exchange.dialect.stream_error(cause)) + LAST_CHUNK)
         exchange.sink.finish()
     else:
         exchange.sink.abort()
+    return cause
 
 
 def _cause(exchange: Exchange, error: Exception) -> Exception:
@@ -134,13 +160,16 @@ def _cause(exchange: Exchange, error: Exception) -> Exception:
 
 def _translate(exchange: Exchange, call: Call) -> Reply:
     sink, translator = exchange.sink, exchange.dialect.translator(exchange)
-    headers = [*exchange.headers, ("Content-Type", exchange.dialect.stream_type), ("Cache-Control", "no-cache")]
 
     def push(data: bytes) -> None:
         if data:
-            if not sink.started:
-                sink.start(200, headers)
+            start()
             sink.write(data)
+
+    def start() -> None:
+        if not sink.started:
+            sink.start(200, [*exchange.headers, overhead(exchange, call.meter.heard),
+                             ("Content-Type", exchange.dialect.stream_type), ("Cache-Control", "no-cache")])
 
     try:
         for event in _events(exchange, call):
@@ -159,9 +188,8 @@ def _translate(exchange: Exchange, call: Call) -> Reply:
         sink.finish()
         if not isinstance(error, BlazarError):
             raise
-        return Reply(200, complete=False)
-    if not sink.started:
-        sink.start(200, headers)
+        return Reply(200, complete=False, error=error)
+    start()
     sink.finish()
     return Reply(200)
 
@@ -174,7 +202,9 @@ def _assemble(exchange: Exchange, call: Call) -> Reply:
             call.interrupt()
             break
     answer = assembler.finish()
-    return exchange.answer(exchange.dialect.render(exchange, answer), answer.usage)
+    body = exchange.dialect.render(exchange, answer)
+    exchange.headers.append(overhead(exchange, call.meter.heard))
+    return exchange.answer(body)
 
 
 def _events(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:

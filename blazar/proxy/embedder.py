@@ -17,14 +17,15 @@ class Embedder:
     """Asks for the vectors of one exchange, whose endpoint is leased."""
 
     def __init__(self, fetch: Fetch, exchange: Exchange) -> None:
+        assert exchange.inputs is not None, "the dialect has read them"
         self._fetch = fetch
         self._exchange = exchange
+        self._inputs = exchange.inputs
 
     def embed(self) -> Embedded:
         """Raises InputTooLong, and ChildFailed for an answer that is not one vector for each input."""
-        inputs = self._exchange.inputs
         try:
-            return self._embed(inputs.items)
+            return self._embed(self._inputs.items)
         except (ChildFailed, ChildRefused) as refused:
             fitting = self._fitting(refused)
         return self._embed(fitting)
@@ -47,8 +48,9 @@ class Embedder:
         if not isinstance(rows, list) or len(rows) != count:
             raise self._failed(f"asked for {count} vectors, it sent "
                                f"{len(rows) if isinstance(rows, list) else 'none'}")
-        found = {row["index"]: row.get("embedding")
-                 for row in rows if isinstance(row, dict) and isinstance(row.get("index"), int)}
+        found: dict[int, Any] = {
+            row["index"]: row.get("embedding")
+            for row in rows if isinstance(row, dict) and isinstance(row.get("index"), int)}
         if set(found) != set(range(count)):
             raise self._failed(f"its vectors are not numbered from 0 to {count - 1}")
         for index, vector in found.items():
@@ -58,9 +60,11 @@ class Embedder:
 
     def _fitting(self, refused: Exception) -> Items:
         """The inputs cut to what the model takes, if that is allowed; raises `refused` when none was too long."""
-        inputs, limit = self._exchange.inputs, self._exchange.endpoint.ctx
-        fitting: Items = []
-        for number, item in enumerate(inputs.items, 1):
+        assert self._exchange.endpoint is not None, "stage admission has run"
+        inputs, limit = self._inputs, self._exchange.endpoint.ctx
+        fitting: list[Any] = []
+        items: list[Any] = [*inputs.items]
+        for number, item in enumerate(items, 1):
             try:
                 tokens = item if isinstance(item, list) else self._tokens(item)
             except (ChildFailed, Retryable):

@@ -17,6 +17,8 @@ class Sink(Protocol):
     """Where the answer goes. `start` is the only writer of heads; nothing may change a header after it."""
 
     started: bool
+    status: int
+    """Of the head that was sent; 0 before."""
     gone: bool
     """The client has closed, or half-closed, its side."""
     closing: bool
@@ -75,6 +77,8 @@ class Usage:
     cached_tokens: int = 0
     prompt_ns: int = 0
     completion_ns: int = 0
+    estimated: bool = False
+    """The engine told no count; this one is a guess."""
 
 
 @dataclass
@@ -140,7 +144,8 @@ class Exchange:
     """One client request.
 
     `payload` is the parsed body; `body` are the bytes that came, which the OpenAI lane sends on unchanged.
-    `upstream_path` and `upstream_body` are what the child gets. `started` is CLOCK_MONOTONIC, in seconds.
+    `upstream_path` and `upstream_body` are what the child gets. Times are CLOCK_MONOTONIC, in seconds, 0 for what has
+    not happened; those of an attempt are of the last one.
     """
 
     id: str
@@ -171,8 +176,21 @@ class Exchange:
     sink: Sink = field(init=False, repr=False)
     """Set by the resource, before the first stage."""
     started: float = 0.0
+    """When the whole request had come."""
+    sent: float = 0.0
+    """When this attempt's request had been written to the child."""
+    first_byte: float = 0.0
+    """When the head of the answer was ready for the client."""
+    overhead: float = 0.0
+    """Seconds that the gateway itself took until `first_byte`."""
     load_ns: int = 0
     """Nanoseconds spent waiting for the model to load."""
+    context_length: int = 0
+    """Tokens that the model can read; 0 when unknown."""
+    expected_tokens: int = 0
+    """What an attempt may use, by an estimate; reserved for the API key while it runs."""
+    usage: Usage | None = None
+    """What this attempt used; None when the child did no work for it."""
     endpoint: Endpoint | None = None
     ended_by: Exception | None = None
     """Why the gateway itself ended this exchange, when it did."""
@@ -180,9 +198,10 @@ class Exchange:
     """Wakes whoever waits for the child's bytes; set while there is a connection to the child."""
 
     def answer(self, body: bytes, usage: Usage | None = None) -> "Reply":
-        """Send `body`, a whole JSON answer, with status 200."""
+        """Send `body`, a whole JSON answer, with status 200; `usage` is what it took, where dispatch cannot know."""
+        self.usage = usage or self.usage
         send_whole(self.sink, 200, self.headers, body)
-        return Reply(200, usage=usage)
+        return Reply(200, usage=self.usage)
 
     def end(self, error: Exception) -> None:
         """End the exchange from outside: the child's connection closes and `error` is told to the client."""
@@ -193,8 +212,10 @@ class Exchange:
 
 @dataclass
 class Reply:
-    """How an exchange ended: status, whether it ran to its end, and what it used."""
+    """How an exchange ended: status, whether it ran to its end, what it used, and the error that was told inside a
+    stream which had begun."""
 
     status: int
     complete: bool = True
     usage: Usage | None = None
+    error: Exception | None = None

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from blazar.config.config import Config
 from blazar.errors import BlazarError, ShuttingDown
+from blazar.paths import Paths
 from blazar.proxy import greens
 from blazar.proxy.auth import KeyRing
 from blazar.proxy.cors import Cors
@@ -22,13 +23,17 @@ from blazar.proxy.pipeline import Forward, Stage, compose
 from blazar.proxy.stages.admission import Admission
 from blazar.proxy.stages.auth import Auth
 from blazar.proxy.stages.capability import Capability
+from blazar.proxy.stages.charge import Charge
 from blazar.proxy.stages.knobs import knobs
 from blazar.proxy.stages.name import Name
+from blazar.proxy.stages.quota import Quota
 from blazar.proxy.stages.resolve import Resolve
 from blazar.proxy.stages.retry import Retry
 from blazar.proxy.stages.trace import Trace
 from blazar.proxy.supervisor import Supervisor
 from blazar.proxy.wire.pool import Pool
+from blazar.telemetry.audit import AuditLog
+from blazar.telemetry.metrics import Metrics
 
 TICK = 1.0
 """Seconds between beats, reports and sweeps."""
@@ -37,15 +42,19 @@ log = logging.getLogger("blazar.proxy")
 
 
 class Gateway:
-    """Directory, ledger, pool, keys, dialects and stages. `connect` is the way to one with a supervisor."""
+    """Directory, ledger, pool, keys, dialects, stages, counts. `connect` is the way to one with a supervisor."""
 
-    def __init__(self, config: Config, directory: Directory, ledger: Ledger, supervisor: Supervisor) -> None:
+    def __init__(self, config: Config, paths: Paths, directory: Directory, ledger: Ledger,
+                 supervisor: Supervisor) -> None:
         self.directory = directory
         self.ledger = ledger
         self.supervisor = supervisor
         self.keys = KeyRing(config.keys, directory.resolve)
+        ledger.accounts.open(self.keys.limits())
         self.hosts = HostCheck(config)
         self.cors = Cors(config)
+        self.metrics = Metrics()
+        self.audit = AuditLog(paths.audit_log) if config.audit_log else None
         self.max_body = config.max_body_mb << 20
         self.draining = False
         """Set by the worker when it stops: answers say `Connection: close` from then on."""
@@ -56,11 +65,12 @@ class Gateway:
         reader = BodyReader(config.json_scan_over_kb << 10, self.pace)
         self.dialects: dict[str, Dialect] = {dialect.name: dialect for dialect in (
             OpenAIDialect(reader), OllamaDialect(reader), AnthropicDialect(reader))}
-        self.dispatch = Dispatch(self.pool, config.child_header_timeout_secs or None)
+        self.dispatch = Dispatch(self.pool, config.child_header_timeout_secs or None, self.metrics)
         self._stages: dict[str, Stage] = {
-            "trace": Trace(ledger), "name": Name(directory), "auth": Auth(self.keys),
-            "capability": Capability(directory), "knobs": knobs, "retry": Retry(directory),
-            "resolve": Resolve(directory), "admission": Admission(ledger, supervisor, directory)}
+            "trace": Trace(ledger, self.metrics, self.audit), "name": Name(directory), "auth": Auth(self.keys),
+            "quota": Quota(ledger.accounts, self.metrics), "capability": Capability(directory), "knobs": knobs,
+            "retry": Retry(directory, self.metrics), "charge": Charge(ledger.accounts, self.metrics),
+            "resolve": Resolve(directory), "admission": Admission(ledger, supervisor, directory, self.metrics)}
 
     @classmethod
     def connect(cls, control: Path, fallback: Callable[[], Config] | None = None) -> "Gateway":
@@ -78,7 +88,7 @@ class Gateway:
                 raise
             supervisor.keep_trying()
             config = fallback()
-        return cls(config, directory, ledger, supervisor)
+        return cls(config, Paths.around(control), directory, ledger, supervisor)
 
     def pipeline(self, names: frozenset[str], last: Forward) -> Forward:
         """The named stages around `last`."""
@@ -100,6 +110,8 @@ class Gateway:
                 living = self.directory.child_ids()
                 self.pool.sweep(living)
                 self.ledger.forget(living)
+                if self.audit is not None:
+                    self.audit.tick()
                 self.supervisor.tick()
             except Exception:
                 log.exception("the gateway's tick failed")

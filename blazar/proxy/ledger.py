@@ -1,4 +1,4 @@
-"""`Ledger`: the counts of the gateway in one memory: leases of children, and the exchanges under way.
+"""`Ledger`: the counts of the gateway in one memory: leases of children, the exchanges under way, API keys' accounts.
 
 A lease is a held slot. A child that drains takes no new lease, and its drain is acknowledged when the last one is
 back. Time is CLOCK_MONOTONIC, which the supervisor on the same machine shares.
@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from blazar.proxy.exchange import ClientGone, ClientSlow, Exchange
+from blazar.proxy.accounts import Accounts
+from blazar.proxy.exchange import Exchange
 
 KEPT = 600.0
 """Seconds after its last use for which an idle child is still reported."""
@@ -32,16 +33,13 @@ class Ledger:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self.accounts = Accounts(clock)
         self._counts: dict[str, _Count] = {}
         self._drains: dict[str, _Drain] = {}
         self._exchanges: dict[int, Exchange] = {}
         self._closing: Exception | None = None
         self.revision = 0
         """Grows with every change of a count, so that a reporter knows whether there is news."""
-        self.clients_gone = 0
-        """Exchanges cancelled because the client left."""
-        self.clients_slow = 0
-        """Exchanges cancelled because the client read nothing for too long."""
 
     def now(self) -> float:
         return self._clock()
@@ -119,13 +117,6 @@ class Ledger:
 
     def leave(self, exchange: Exchange) -> None:
         self._exchanges.pop(id(exchange), None)
-
-    def cancelled(self, cause: ClientGone) -> None:
-        """Count an exchange that its client gave up, or was too slow for."""
-        if isinstance(cause, ClientSlow):
-            self.clients_slow += 1
-        else:
-            self.clients_gone += 1
 
     def under_way(self) -> int:
         return len(self._exchanges)

@@ -14,22 +14,24 @@ Stage = Callable[[Exchange, Forward], Reply]
 
 ORDER = (
     # once for each exchange
-    "trace",      # in-flight entry, request id
+    "trace",      # in-flight entry, counts, audit line
     "name",       # the canonical name, so that no spelling slips past the next stage
     "auth",       # is this model allowed to this API key
+    "quota",      # the API key's limits: requests a minute and at once, head-room for tokens
     "capability",  # can this model do what is asked
     "knobs",      # per-request options; those that are not active are refused
     # once for each attempt
     "retry",      # at most one more attempt, only before any byte
+    "charge",     # tokens reserved, then settled with the real count
     "resolve",    # which endpoint
     "admission",  # ready, and a lease of it
 )
 
 GENERATION = frozenset(ORDER)
 """The stage set of routes that make a model answer."""
-ASKING = frozenset({"trace", "name", "auth", "capability", "knobs", "retry", "resolve", "admission"})
+ASKING = GENERATION
 """The stage set of routes that ask a model something without making it write."""
-LOADING = GENERATION - {"capability", "retry"}
+LOADING = GENERATION - {"capability", "retry", "charge"}
 """The stage set of a request that only loads a model."""
 UNLOADING = frozenset({"trace", "name", "auth"})
 """The stage set of a request that only names a model."""

@@ -43,6 +43,8 @@ class Request:
         given = self.headers.get("x-request-id", "")
         self.id = given if _REQUEST_ID.fullmatch(given) else f"req_{secrets.token_hex(12)}"
         self.api_key: Any = None
+        self.route: Any = None
+        """The row of the route table, once it is found."""
         self._environ = environ
         self._max_body = max_body
         self._pace = pace

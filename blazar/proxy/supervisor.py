@@ -72,9 +72,10 @@ class Supervisor:
         if self._link is None:
             return
         self._link.note("beat")
-        if self._ledger.revision != self._reported:
+        usage = self._ledger.accounts.take_news()
+        if usage or self._ledger.revision != self._reported:
             self._reported = self._ledger.revision
-            self._link.note("report", children=self._ledger.children())
+            self._link.note("report", children=self._ledger.children(), usage=usage)
 
     # -- the connection ----------------------------------------------------------------------------
 
@@ -91,6 +92,7 @@ class Supervisor:
             link.close()
             raise
         self._directory.replace(answer["snapshot"])
+        self._ledger.accounts.restore(**answer["usage"])
         self._reported = -1
         self._link = link
         if link.closed:

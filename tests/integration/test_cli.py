@@ -1,6 +1,7 @@
 """The verbs as a person types them, with and without a daemon."""
 
 import json
+import os
 import re
 import signal
 import socket
@@ -8,8 +9,10 @@ import subprocess
 
 import pytest
 
+from blazar.control import connect
 from tests.support.shell import BLAZAR, Shell, free_port
 from tests.support.tiny_gguf import tiny_gguf
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -251,3 +254,23 @@ def test_keys_may_come_from_the_daemon_s_environment(shell, solo):
     shell.start()
     assert shell("list").returncode == 1
     assert solo in shell.ok("list", BLAZAR_API_KEY="a-long-secret")
+
+
+def test_what_is_removed_beside_a_daemon_that_does_not_answer_is_gone_there_too(shell, served):
+    worker = gateway_worker(shell)
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        done = shell("rm", served)
+    finally:
+        os.kill(worker, signal.SIGCONT)
+    assert "no daemon answers" in done.stderr
+    assert done.stdout == f"removed {served}\n", done.stderr
+    until(lambda: json.loads(shell.ok("list", "--json")) == [])
+
+
+def gateway_worker(shell):
+    link = connect(shell.home / ".local/share/blazar/run/control.sock")
+    try:
+        return link.ask("status", 5)["gateway"]["workers"][0]
+    finally:
+        link.close()

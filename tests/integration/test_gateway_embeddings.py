@@ -192,8 +192,10 @@ def test_an_error_of_the_child_about_something_else_stays_what_it_is(gateway):
         return talk.send(json_answer(b'{"error":{"code":400,"message":"no such thing"}}', "400 Bad"))
     gateway.child.play = play
     for path, dialect in DIALECTS.items():
+        gateway.child.received.clear()
         answer = ask(gateway, path, "a")
         assert answer.status == 400 and is_error_of(dialect, answer) == "no such thing"
+        assert [b"/tokenize" in one.head for one in gateway.child.received] == [False, True]
 
 
 # -- Ollama's older form, capability, keys ---------------------------------------------------------------

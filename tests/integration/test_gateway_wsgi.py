@@ -25,9 +25,9 @@ def free_port() -> int:
 
 @pytest.fixture
 def stock(tmp_path):
-    """Starts a stock gunicorn; gives its port, the folder of its control socket, and its log."""
-    run = tmp_path / "data" / "blazar" / "run"
-    run.mkdir(parents=True)
+    """Starts a stock gunicorn; gives its port, its data dir, and its log."""
+    data = tmp_path / "data" / "blazar"
+    data.mkdir(parents=True)
     port = free_port()
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data"),
                    "PYTHONPATH": str(Path(blazar.__file__).parent.parent)}
@@ -36,7 +36,7 @@ def stock(tmp_path):
                                     "blazar.wsgi"], env=environment, cwd=tmp_path, start_new_session=True,
                                    stdout=log, stderr=log)
     try:
-        yield port, run, tmp_path / "log"
+        yield port, data, tmp_path / "log"
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -60,13 +60,13 @@ def up(port: int) -> bool:
 
 
 def test_without_a_supervisor_it_waits_for_one_and_then_serves(stock):
-    port, run, log = stock
+    port, data, log = stock
     eventually(lambda: up(port), 20, log)
     chat = {"model": "solo", "messages": [{"role": "user", "content": "hi"}], "stream": True}
     assert get(port, "GET", "/api/tags") == (200, b'{"models":[]}')
     assert get(port, "POST", "/v1/chat/completions", chat)[0] == 404
     with ScriptedChild(hello_world) as child:
-        supervisor = FakeSupervisor(run, [MODEL])
+        supervisor = FakeSupervisor(data, [MODEL])
         supervisor.loaded[MODEL] = endpoint(MODEL, child.address)
         supervisor.open_control()
         try:

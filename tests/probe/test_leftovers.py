@@ -150,18 +150,24 @@ def test_second_signal_ends_everything_at_once(daemon):
     stream.close()
 
 
-@pytest.mark.parametrize("scenario", [
-    {"ignore_term": True}, {"freeze": True}, {"helper": True, "helper_session": True}, {"term_delay": 8},
-])
-def test_child_that_will_not_stop_is_ended_by_force(daemon, scenario):
-    model = daemon.install("stubborn", **scenario)
+STUBBORN = {
+    "deaf": {"ignore_term": True}, "frozen": {"freeze": True}, "parent": {"helper": True, "helper_session": True},
+    "slow": {"term_delay": 8},
+}
+
+
+def test_children_that_will_not_stop_are_ended_by_force(daemon):
+    for name, scenario in STUBBORN.items():
+        daemon.install(name, **scenario)
     daemon.start()
-    _, endpoint = daemon.get(f"/load/{model}")
-    if scenario.get("freeze"):
-        until(lambda: processes.stat_fields(endpoint["pid"])[0] == "T", what="the child frozen")
+    pids = {name: daemon.get(f"/load/{name}:f32")[1]["pid"] for name in STUBBORN}
+    until(lambda: processes.stat_fields(pids["frozen"])[0] == "T", what="the child frozen")
     began = time.monotonic()
-    assert daemon.get(f"/evict/{model}")[1]["evicted"] is True
+    with ThreadPoolExecutor(len(STUBBORN)) as pool:
+        answers = list(pool.map(lambda name: daemon.get(f"/evict/{name}:f32"), STUBBORN))
+    assert [answer["evicted"] for _, answer in answers] == [True] * len(STUBBORN)
     assert time.monotonic() - began < 7
-    assert not processes.is_alive(endpoint["pid"])
-    daemon.play(model)
-    assert daemon.get(f"/load/{model}")[0] == 200
+    assert not [name for name, pid in pids.items() if processes.is_alive(pid)]
+    for name in STUBBORN:
+        daemon.play(f"{name}:f32")
+        assert daemon.get(f"/load/{name}:f32")[0] == 200

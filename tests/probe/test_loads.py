@@ -223,20 +223,20 @@ def test_idle_child_goes(daemon):
     assert 2 <= time.monotonic() - ended < 4
 
 
-@pytest.mark.parametrize("seconds, stays", [(0, False), (-1, True), (600, True)])
-def test_keep_alive(daemon, seconds, stays):
-    model = daemon.install("solo")
+def test_keep_alive(daemon):
+    kept = {daemon.install(name): seconds for name, seconds in (("gone", 0), ("forever", -1), ("long", 600))}
+    gone, *stay = kept
     daemon.settings["idle_timeout_secs"] = 1
     daemon.start()
-    daemon.get(f"/lease/{model}")
-    daemon.get(f"/return/{model}")
-    daemon.get(f"/keep/{model}/{seconds}")
-    if stays:
-        time.sleep(2.5)
-        assert daemon.state(model) == "ready"
-        assert until(lambda: daemon.get("/snapshot")[1]["children"][model]["keep_alive"] == seconds)
-    else:
-        until(lambda: daemon.state(model) == "absent", 1)
+    for model, seconds in kept.items():
+        daemon.get(f"/lease/{model}")
+        daemon.get(f"/return/{model}")
+        daemon.get(f"/keep/{model}/{seconds}")
+    until(lambda: daemon.state(gone) == "absent", 1)
+    time.sleep(2.5)
+    assert [daemon.state(model) for model in stay] == ["ready", "ready"]
+    children = daemon.get("/snapshot")[1]["children"]
+    assert [children[model]["keep_alive"] for model in stay] == [-1, 600]
 
 
 def test_keep_alive_ends_with_the_child_it_was_said_of(daemon):

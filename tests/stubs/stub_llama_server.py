@@ -11,7 +11,7 @@ The scenario is read from `<model file>.stub.json` when there is one; all keys a
   helper_session the grandchild has a session of its own  squat         a port to lose: say it is taken, exit 1
   port_delay    seconds between start and binding a given port
   status, headers, body, chunks, pause, crash_mid_stream  the answer of a completion route (below)
-  ctx, slots    what /props says, unless the flags say it
+  ctx, slots    what /props says, unless the flags say it; props_delay: seconds until it says it
 
 `chunks` are the pieces of the answer body, written as they are with `pause` seconds between them; a piece may be
 {"pause": s} or {"hex": "0d0a"}. Without `chunks` and `body` the answer is a short chat completion. Each request is
@@ -113,6 +113,7 @@ class Handler(BaseHTTPRequestHandler):
         elif stub.keys and self.key() not in stub.keys:
             self.send(401, error(401, "Invalid API Key", "authentication_error"))
         elif path == "/props":
+            time.sleep(stub.play.get("props_delay", 0))
             self.send(200, stub.props())
         elif path == "/slots":
             self.send(200, [{"id": number, "is_processing": False} for number in range(stub.props()["total_slots"])])

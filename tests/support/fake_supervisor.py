@@ -15,6 +15,7 @@ from typing import Any
 import blazar
 from blazar.control import Link, Message, short_socket_path
 from blazar.errors import BlazarError, LoadFailed
+from blazar.paths import Paths
 from blazar.transport import Endpoint
 
 MODEL = {"size": 91 << 20, "digest": "d" * 64, "modified_at": "2026-11-01T10:00:00+00:00", "architecture": "llama",
@@ -53,13 +54,15 @@ class FakeSupervisor:
         """What `ensure_ready` brings up."""
         self.load_seconds = 0.0
         self.config = config or {}
+        self.usage: dict[str, Any] = {"day": "2026-01-31", "tokens": {}}
         self.heard: list[Message] = []
         self.links: list[Link] = []
         self.process: subprocess.Popen[bytes] | None = None
         self._grace = grace
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.port: int = self._listener.getsockname()[1]
-        self._control = folder / "control.sock"
+        self.paths = Paths(folder).ensure()
+        self._control = self.paths.control_socket
         self._server: socket.socket | None = None
 
     def __enter__(self) -> "FakeSupervisor":
@@ -165,7 +168,8 @@ class FakeSupervisor:
             link.refuse(message, error)
 
     def on_hello(self, message: Message) -> dict[str, Any]:
-        return {"config": self.config, "snapshot": self.snapshot(), "version": blazar.__version__}
+        return {"config": self.config, "snapshot": self.snapshot(), "version": blazar.__version__,
+                "usage": self.usage}
 
     def on_ensure_ready(self, message: Message) -> dict[str, Any]:
         time.sleep(self.load_seconds)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tools.bench import page, process, programs, promises, rounds, samples
+from tools.bench import counts, page, process, programs, promises, rounds, samples
 from tools.bench.blazar_target import Blazar
 from tools.bench.machine import Layout, describe
 from tools.bench.targets import LITELLM_VENV, Direct, Go, Haproxy, LiteLlm, Nginx, Proxy, Target
@@ -37,7 +37,8 @@ def main() -> int:
     try:
         count = options.rounds or (QUICK_ROUNDS if options.quick else FULL_ROUNDS)
         latest = measure(options.quick, count, options.only)
-    except (programs.ProgramMissing, programs.BuildFailed, process.StartFailed, rounds.ClientFailed) as error:
+    except (programs.ProgramMissing, programs.BuildFailed, process.StartFailed, rounds.ClientFailed,
+            subprocess.SubprocessError) as error:
         print(f"cannot measure: {error}", file=sys.stderr)
         return 2
     file = page.LATEST.with_name("partial.json") if options.only else page.LATEST
@@ -143,7 +144,7 @@ def report(latest: dict[str, Any], file: Path) -> int:
         if entry.get("note"):
             print(f"{'':<12} {entry['note']}")
     kept = all(promises.met(entry, "must") for entry in entries.values())
-    sound = not any(row["check"].startswith("INVALID") for row in latest["raw"]["rows"])
+    sound = not any(row["check"].startswith(counts.INVALID) for row in latest["raw"]["rows"])
     print(f"\n{'all promises kept' if kept else 'not all promises kept'}; the rows are in {file}")
     return 0 if kept and sound else 1
 

@@ -21,7 +21,8 @@
 #include <time.h>
 
 #define SET_DIGITS 8
-#define NONCE_DIGITS 16
+#define SERIAL_DIGITS 8
+#define NONCE_DIGITS (SET_DIGITS + SERIAL_DIGITS)
 #define CLOCK_DIGITS 19
 #define MARKER_SIZE (1 + NONCE_DIGITS + 1 + CLOCK_DIGITS + 1)
 

@@ -124,8 +124,13 @@ class Blazar(Target):
             link.close()
 
 
+def limits(active: frozenset[str]) -> dict[str, int]:
+    """The limits of an API key that this version keeps; it refuses to start with others."""
+    return {name: value for name, value in LIMITS.items() if f"keys[].{name}" in active}
+
+
 def config_text(secrets: list[str], active: frozenset[str]) -> str:
-    """The defaults, and API keys with all the limits that this version keeps."""
-    limits = "".join(f"{name} = {value}\n" for name, value in LIMITS.items() if f"keys[].{name}" in active)
-    return "".join(f'[[keys]]\nname = "bench {number}"\nkey = "{secret}"\n{limits}\n'
+    """The defaults, and API keys with their limits."""
+    kept = "".join(f"{name} = {value}\n" for name, value in limits(active).items())
+    return "".join(f'[[keys]]\nname = "bench {number}"\nkey = "{secret}"\n{kept}\n'
                    for number, secret in enumerate(secrets))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 OK = "ok"
+INVALID = "INVALID"
 NO_AUDIT = "no audit"
 """Client and engine agree, and there is nothing else to compare with: the gateway does not count, or not yet."""
 
@@ -29,7 +30,8 @@ class Counts:
     """Tokens of all API keys, prompts and answers."""
 
     def since(self, before: "Counts") -> "Counts":
-        return Counts(*(None if now is None else now - (then or 0) for now, then in (
+        """What was counted after `before`; a counter that has gone missing counts nothing, and so will disagree."""
+        return Counts(*(None if now is None and then is None else (now or 0) - (then or 0) for now, then in (
             (self.lines, before.lines), (self.generations, before.generations), (self.tokens, before.tokens))))
 
 
@@ -80,14 +82,14 @@ def verdict(client: Mapping[str, Any], engine: Mapping[str, Any], counted: Count
     """OK, NO_AUDIT, or `INVALID: ` and who disagrees. `counted` is what Blazar counted during the run."""
     faults = _faults_of(client) + _differences(client, engine, counted)
     if faults:
-        return f"INVALID: {'; '.join(faults)}"
+        return f"{INVALID}: {'; '.join(faults)}"
     return NO_AUDIT if counted is None or counted == Counts() else OK
 
 
 def settled(look: Callable[[], str], limit: float = SETTLE_LIMIT) -> str:
     """The verdict of `look` once it is good, or the last one when it does not become good."""
     deadline = time.monotonic() + limit
-    while (found := look()).startswith("INVALID") and time.monotonic() < deadline:
+    while (found := look()).startswith(INVALID) and time.monotonic() < deadline:
         time.sleep(0.05)
     return found
 

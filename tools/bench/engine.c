@@ -10,11 +10,9 @@
  *     POST /v1/chat/completions     one JSON answer, or a stream with usage and timings in its last event
  *     GET /stats/<set>              what was asked and answered for one run of the client, without a key
  */
-#define _GNU_SOURCE
-#include "bench.h"
+#include "engine.h"
 
 #include <arpa/inet.h>
-#include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -22,237 +20,13 @@
 #include <unistd.h>
 
 #define LARGEST_REQUEST (128u << 20)
-#define FULL (256u << 10) /* unsent bytes at which generation waits for the client */
 #define SLOTS 4096 /* as /props says: more than any run has connections, so that no gateway queues */
-#define PROMPT_TOKENS 8
-#define KEPT_CANCELS 1000
 #define BATCH 512
 
-#define EVENT_HEAD "data: {\"choices\":[{\"finish_reason\":null,\"index\":0,\"delta\":{\"content\":\""
-#define EVENT_TAIL "\"}}],\"created\":1700000000,\"id\":\"chatcmpl-bench\",\"model\":\"bench\"," \
-                   "\"object\":\"chat.completion.chunk\"}\n\n"
-#define EVENT_FIXED (sizeof EVENT_HEAD - 1 + MARKER_SIZE + sizeof EVENT_TAIL - 1)
-#define LARGEST_FILL 65536
-
-/* Everything about one run of the client. */
-struct set {
-    char name[SET_DIGITS + 1];
-    long requests, finished, events, prompt_tokens, completion_tokens, cancelled;
-    struct { char serial[NONCE_DIGITS - SET_DIGITS + 1]; int64_t at; } cancels[KEPT_CANCELS];
-    struct set *older;
-};
-
-struct client {
-    int fd;
-    bool tcp, dead, watches_write;
-    struct buffer in, out;
-    size_t heap_place; /* 0 = no answer is due */
-    struct client *next_dead;
-    /* the answer under way */
-    bool answering, begun, streams, counts_usage;
-    long tokens, left;
-    int64_t due, interval;
-    size_t fill;
-    char nonce[NONCE_DIGITS + 1];
-    struct set *set;
-};
-
-struct listener {
-    int fd;
-    bool tcp;
-};
-
-static int poller;
-static struct set *sets;
-static struct client **heap; /* by due time; the first place is 1 */
-static size_t heap_size, heap_room;
-static struct client *dead;
-static char filler[LARGEST_FILL];
 static char api_key[512], alias[512] = "bench";
 static long context = 4096;
 
-/* -- when answers are due ------------------------------------------------------------------------------- */
-
-static void heap_put(size_t place, struct client *client)
-{
-    heap[place] = client;
-    client->heap_place = place;
-}
-
-static void heap_settle(size_t place)
-{
-    struct client *client = heap[place];
-    for (; place > 1 && heap[place / 2]->due > client->due; place /= 2)
-        heap_put(place, heap[place / 2]);
-    for (size_t child; (child = 2 * place) <= heap_size; place = child) {
-        if (child < heap_size && heap[child + 1]->due < heap[child]->due)
-            child++;
-        if (heap[child]->due >= client->due)
-            break;
-        heap_put(place, heap[child]);
-    }
-    heap_put(place, client);
-}
-
-static void schedule(struct client *client)
-{
-    if (client->heap_place == 0) {
-        if (heap_size + 1 >= heap_room) {
-            heap_room = heap_room ? 2 * heap_room : 1024;
-            heap = must_have(realloc(heap, heap_room * sizeof *heap));
-        }
-        heap_put(++heap_size, client);
-    }
-    heap_settle(client->heap_place);
-}
-
-static void unschedule(struct client *client)
-{
-    size_t place = client->heap_place;
-    if (place == 0)
-        return;
-    client->heap_place = 0;
-    struct client *last = heap[heap_size--];
-    if (last != client) {
-        heap_put(place, last);
-        heap_settle(place);
-    }
-}
-
-/* -- clients -------------------------------------------------------------------------------------------- */
-
-static void note_cancel(struct client *client)
-{
-    struct set *set = client->set;
-    if (set->cancelled < KEPT_CANCELS) {
-        strcpy(set->cancels[set->cancelled].serial, client->nonce + SET_DIGITS);
-        set->cancels[set->cancelled].at = clock_ns();
-    }
-    set->cancelled++;
-}
-
-/* Close at once; freed after the batch of events, which may name it again. */
-static void drop(struct client *client)
-{
-    if (client->dead)
-        return;
-    client->dead = true;
-    if (client->answering)
-        note_cancel(client);
-    unschedule(client);
-    close(client->fd);
-    client->next_dead = dead;
-    dead = client;
-}
-
-static void free_dead(void)
-{
-    while (dead != NULL) {
-        struct client *client = dead;
-        dead = client->next_dead;
-        free(client->in.data);
-        free(client->out.data);
-        free(client);
-    }
-}
-
-static void watch(struct client *client, bool write)
-{
-    if (client->watches_write == write)
-        return;
-    client->watches_write = write;
-    struct epoll_event wanted = {.events = EPOLLIN | EPOLLRDHUP | (write ? EPOLLOUT : 0), .data.ptr = client};
-    if (epoll_ctl(poller, EPOLL_CTL_MOD, client->fd, &wanted) < 0)
-        die("epoll_ctl: %s", strerror(errno));
-}
-
-static void flush(struct client *client)
-{
-    while (held(&client->out) > 0) {
-        ssize_t sent = send(client->fd, client->out.data + client->out.start, held(&client->out), MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR)
-            continue;
-        if (sent < 0 && errno != EAGAIN) {
-            drop(client);
-            return;
-        }
-        if (sent < 0)
-            break;
-        consume(&client->out, sent);
-    }
-    watch(client, held(&client->out) > 0);
-}
-
-static void accept_all(const struct listener *listener)
-{
-    for (;;) {
-        int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
-            continue;
-        if (fd < 0 && errno == EAGAIN)
-            return;
-        if (fd < 0)
-            die("accept: %s", strerror(errno));
-        if (listener->tcp)
-            setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-        struct client *client = must_have(calloc(1, sizeof *client));
-        client->fd = fd;
-        struct epoll_event wanted = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = client};
-        if (epoll_ctl(poller, EPOLL_CTL_ADD, fd, &wanted) < 0)
-            die("epoll_ctl: %s", strerror(errno));
-    }
-}
-
-/* -- answers -------------------------------------------------------------------------------------------- */
-
-static void say(struct client *client, int status, const char *reason, const char *json)
-{
-    char head[256];
-    int size = snprintf(head, sizeof head, "HTTP/1.1 %d %s\r\nServer: bench\r\nContent-Type: application/json; "
-                        "charset=utf-8\r\nContent-Length: %zu\r\n\r\n", status, reason, strlen(json));
-    append(&client->out, head, size);
-    append(&client->out, json, strlen(json));
-}
-
-static void refuse(struct client *client, int status, const char *reason)
-{
-    char json[512];
-    snprintf(json, sizeof json, "{\"error\":{\"code\":%d,\"message\":\"%s\",\"type\":\"invalid_request_error\"}}",
-             status, reason);
-    say(client, status, "Refused", json);
-}
-
-/* The set of this name, made when `make`; NULL when there is none. Runs follow each other, so the newest is first. */
-static struct set *find_set(const char *name, bool make)
-{
-    for (struct set *set = sets; set != NULL; set = set->older)
-        if (memcmp(set->name, name, SET_DIGITS) == 0)
-            return set;
-    if (!make)
-        return NULL;
-    struct set *set = must_have(calloc(1, sizeof *set));
-    memcpy(set->name, name, SET_DIGITS);
-    set->older = sets;
-    return sets = set;
-}
-
-static void say_stats(struct client *client, const char *name)
-{
-    static const struct set nothing;
-    const struct set *found = strnlen(name, SET_DIGITS) == SET_DIGITS ? find_set(name, false) : NULL;
-    const struct set *set = found ? found : &nothing;
-    long kept = set->cancelled < KEPT_CANCELS ? set->cancelled : KEPT_CANCELS;
-    struct buffer json = {0};
-    json.end = sprintf(make_room(&json, 512), "{\"requests\":%ld,\"finished\":%ld,\"events\":%ld,\"prompt_tokens\":%ld,"
-                       "\"completion_tokens\":%ld,\"cancelled\":%ld,\"cancels\":[", set->requests, set->finished,
-                       set->events, set->prompt_tokens, set->completion_tokens, set->cancelled);
-    for (long number = 0; number < kept; number++)
-        json.end += sprintf(make_room(&json, 64), "%s[\"%s\",%lld]", number ? "," : "", set->cancels[number].serial,
-                            (long long)set->cancels[number].at);
-    append(&json, "]}", sizeof "]}");
-    say(client, 200, "OK", json.data);
-    free(json.data);
-}
+/* -- requests ------------------------------------------------------------------------------------------- */
 
 static void say_props(struct client *client)
 {
@@ -260,160 +34,6 @@ static void say_props(struct client *client)
     snprintf(json, sizeof json, "{\"default_generation_settings\":{\"n_ctx\":%ld},\"total_slots\":%d,"
              "\"model_alias\":\"%.500s\",\"build_info\":\"bench\"}", context, SLOTS, alias);
     say(client, 200, "OK", json);
-}
-
-static char *put_marker(char *place, const struct client *client)
-{
-    place += sprintf(place, "@%s.%0*lld;", client->nonce, CLOCK_DIGITS, (long long)clock_ns());
-    client->set->events++;
-    return place;
-}
-
-static void put_event(struct client *client)
-{
-    size_t size = EVENT_FIXED + client->fill;
-    char *first = make_room(&client->out, size + 32), *place = first;
-    place += sprintf(place, "%zx\r\n", size);
-    place = mempcpy(place, EVENT_HEAD, sizeof EVENT_HEAD - 1);
-    place = put_marker(place, client);
-    place = mempcpy(place, filler, client->fill);
-    place = mempcpy(place, EVENT_TAIL, sizeof EVENT_TAIL - 1);
-    place = mempcpy(place, "\r\n", 2);
-    client->out.end += place - first;
-}
-
-static int put_counts(char *place, const struct client *client)
-{
-    return sprintf(place, "\"timings\":{\"cache_n\":0,\"prompt_n\":%d,\"prompt_ms\":1.5,\"predicted_n\":%ld,"
-                   "\"predicted_ms\":%ld.5,\"predicted_per_second\":100.0}", PROMPT_TOKENS, client->tokens,
-                   client->tokens);
-}
-
-static int put_usage(char *place, const struct client *client)
-{
-    return sprintf(place, "\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":%ld,\"total_tokens\":%ld}",
-                   PROMPT_TOKENS, client->tokens, PROMPT_TOKENS + client->tokens);
-}
-
-/* The last events as one write: the reason, usage when it was asked for, both with timings, and the end. */
-static void put_stream_end(struct client *client)
-{
-    static const char common[] = "\"created\":1700000000,\"id\":\"chatcmpl-bench\",\"model\":\"bench\","
-                                 "\"object\":\"chat.completion.chunk\",";
-    char json[1024], *first = make_room(&client->out, 4096), *place = first;
-    for (int usage = 0; usage <= client->counts_usage; usage++) {
-        int size = sprintf(json, "data: {\"choices\":[%s],%s", usage ? "" :
-                           "{\"finish_reason\":\"stop\",\"index\":0,\"delta\":{}}", common);
-        if (usage) {
-            size += put_usage(json + size, client);
-            json[size++] = ',';
-        }
-        size += put_counts(json + size, client);
-        size += sprintf(json + size, "}\n\n");
-        place += sprintf(place, "%x\r\n%s\r\n", size, json);
-    }
-    place += sprintf(place, "e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n");
-    client->out.end += place - first;
-}
-
-static void put_whole_answer(struct client *client)
-{
-    size_t fill = client->fill;
-    char *json = must_have(malloc(fill + 2048)), *place = json;
-    place += sprintf(place, "{\"choices\":[{\"finish_reason\":\"stop\",\"index\":0,\"message\":{\"role\":\"assistant\","
-                     "\"content\":\"");
-    place = put_marker(place, client);
-    place = mempcpy(place, filler, fill);
-    place += sprintf(place, "\"}}],\"created\":1700000000,\"id\":\"chatcmpl-bench\",\"model\":\"bench\","
-                     "\"object\":\"chat.completion\",");
-    place += put_usage(place, client);
-    *place++ = ',';
-    place += put_counts(place, client);
-    strcpy(place, "}");
-    say(client, 200, "OK", json);
-    free(json);
-}
-
-static void end_answer(struct client *client)
-{
-    if (client->streams)
-        put_stream_end(client);
-    else
-        put_whole_answer(client);
-    client->set->finished++;
-    client->set->prompt_tokens += PROMPT_TOKENS;
-    client->set->completion_tokens += client->tokens;
-    client->answering = false;
-}
-
-/* Write what is due, unless the client does not take it: then its next readiness brings us back here. */
-static void go_on(struct client *client)
-{
-    static const char head[] = "HTTP/1.1 200 OK\r\nServer: bench\r\nContent-Type: text/event-stream\r\n"
-                               "Cache-Control: no-cache\r\nTransfer-Encoding: chunked\r\n\r\n";
-    while (client->answering && client->due <= clock_ns() && held(&client->out) < FULL) {
-        if (client->streams && !client->begun) {
-            append(&client->out, head, sizeof head - 1);
-            client->begun = true;
-        }
-        if (client->streams && client->left > 0) {
-            put_event(client);
-            client->left--;
-            client->due += client->left ? client->interval : 0;
-        } else {
-            end_answer(client);
-        }
-    }
-    flush(client);
-    if (client->dead)
-        return;
-    if (client->answering && held(&client->out) < FULL)
-        schedule(client);
-    else
-        unschedule(client);
-}
-
-/* -- requests ------------------------------------------------------------------------------------------- */
-
-static bool says_true(const char *body, size_t size, const char *field)
-{
-    const char *found = memmem(body, size, field, strlen(field));
-    if (found == NULL)
-        return false;
-    found += strlen(field);
-    return found[strspn(found, " ")] == 't';
-}
-
-static void begin_answer(struct client *client, const char *body, size_t size)
-{
-    long interval_us = 0, delay_us = 0, bytes = 0;
-    char order[128] = "", *rest = order;
-    memset(client->nonce, '0', NONCE_DIGITS);
-    client->tokens = 16;
-    const char *found = memmem(body, size, ORDER_START, sizeof ORDER_START - 1);
-    if (found != NULL) {
-        snprintf(order, sizeof order, "%.*s", (int)sizeof order - 1, found + sizeof ORDER_START - 1);
-        if (strspn(order, "0123456789abcdef") == NONCE_DIGITS) {
-            memcpy(client->nonce, order, NONCE_DIGITS);
-            rest = order + NONCE_DIGITS;
-        }
-        if (sscanf(rest, ORDER_FORMAT, &client->tokens, &interval_us, &delay_us, &bytes) != 4 || client->tokens < 1) {
-            refuse(client, 400, "the prompt's order reads [bench <16 hex digits> tokens= interval_us= delay_us= bytes=]");
-            return;
-        }
-    }
-    client->set = find_set(client->nonce, true);
-    client->set->requests++;
-    client->streams = says_true(body, size, "\"stream\":");
-    client->counts_usage = says_true(body, size, "\"include_usage\":");
-    client->left = client->streams ? client->tokens : 0;
-    client->interval = interval_us * 1000;
-    client->fill = bytes > (long)EVENT_FIXED ? bytes - EVENT_FIXED : 0;
-    if (client->fill > LARGEST_FILL)
-        client->fill = LARGEST_FILL;
-    client->begun = false;
-    client->answering = true;
-    client->due = clock_ns() + delay_us * 1000;
 }
 
 static bool has_key(const char *head)
@@ -551,8 +171,9 @@ static bool ends_in(const char *text, const char *end)
 static int poll_events(struct epoll_event *events)
 {
     struct timespec limit, *until = NULL;
-    if (heap_size > 0) {
-        int64_t wait = heap[1]->due - clock_ns();
+    struct client *first = next_due();
+    if (first != NULL) {
+        int64_t wait = first->due - clock_ns();
         wait = wait > 0 ? wait : 0;
         limit.tv_sec = wait / 1000000000;
         limit.tv_nsec = wait % 1000000000;
@@ -582,8 +203,8 @@ static void serve(struct listener *listeners, int listener_count)
             else
                 take_event(who, events[number].events);
         }
-        for (int64_t now = clock_ns(); heap_size > 0 && heap[1]->due <= now;) {
-            struct client *client = heap[1];
+        int64_t now = clock_ns();
+        for (struct client *client; (client = next_due()) != NULL && client->due <= now;) {
             go_on(client);
             if (!client->dead)
                 take_requests(client);
@@ -623,7 +244,6 @@ int main(int count, char **words)
     context /= parallel;
     signal(SIGPIPE, SIG_IGN);
     raise_file_limit();
-    memset(filler, 'x', sizeof filler);
     poller = epoll_create1(EPOLL_CLOEXEC);
     if (poller < 0)
         die("epoll_create1: %s", strerror(errno));

@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tools.bench.counts import INVALID
+
 Row = Mapping[str, Any]
 Measure = Callable[[Row], float | None]
-
-INVALID = "INVALID"
-
 
 class Unmeasured(Exception):
     """There is no such figure: a row is missing, or holds nothing."""

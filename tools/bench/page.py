@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tools.bench import figures, programs
+from tools.bench import counts, figures, programs
 from tools.bench.promises import PROMISES, met
 from tools.bench.workloads import WORKLOADS
 
@@ -94,7 +94,7 @@ def value_of(entry: Mapping[str, Any]) -> str:
 
 def verdict(entry: Mapping[str, Any]) -> str:
     if entry["value"] is None:
-        return figures.INVALID if entry["note"].startswith(figures.INVALID) else "not measured"
+        return counts.INVALID if entry["note"].startswith(counts.INVALID) else "not measured"
     return "aim reached" if met(entry, "aim") else "kept" if met(entry, "must") else "missed"
 
 
@@ -117,8 +117,8 @@ def _medians(rows: list[dict[str, Any]], targets: list[str]) -> str:
 def _check(checks: Iterable[str]) -> str:
     """The worst of several checks, in one word."""
     found = list(checks)
-    bad = [check for check in found if check.startswith(figures.INVALID)]
-    return figures.INVALID if bad else found[0]
+    bad = [check for check in found if check.startswith(counts.INVALID)]
+    return counts.INVALID if bad else found[0]
 
 
 def _median(values: Iterable[float | None]) -> float | None:

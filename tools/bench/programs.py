@@ -13,6 +13,9 @@ BUILD = ROOT / "build" / "bench"
 PACKAGES = {"cc": "gcc", "taskset": "util-linux", "nginx": "nginx-light", "haproxy": "haproxy", "go": "golang-go"}
 """Program: the Debian package that brings it."""
 
+PARTS = {"engine": ("engine.c", "clients.c", "answers.c"), "load": ("load.c", "options.c", "reply.c", "report.c")}
+"""Our C programs, and the sources of each."""
+
 C_FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra")
 
 
@@ -43,9 +46,10 @@ def output(command: list[str]) -> str:
 
 
 def build_c(name: str, folder: Path = BUILD) -> Path:
-    """Compile `<name>.c`, unless that was done already. Raises ProgramMissing and BuildFailed."""
-    sources = [SOURCES / f"{name}.c", SOURCES / "bench.h"]
-    return _build(folder / name, sources, [find("cc"), *C_FLAGS, "-o", str(folder / name), str(sources[0]), "-lm"], {})
+    """Compile one of PARTS, unless that was done already. Raises ProgramMissing and BuildFailed."""
+    sources = [SOURCES / part for part in PARTS[name]]
+    command = [find("cc"), *C_FLAGS, "-o", str(folder / name), *map(str, sources), "-lm"]
+    return _build(folder / name, [*sources, *SOURCES.glob("*.h")], command, {})
 
 
 def build_go(folder: Path = BUILD) -> Path:

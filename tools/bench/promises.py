@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tools.bench import figures, workloads
+from tools.bench import counts, figures, workloads
 from tools.bench.figures import Bound, Measure, Round, at_least, at_most
 from tools.bench.workloads import Workload
 
@@ -93,6 +93,8 @@ PROMISES = (
             sample="all idle"),
     Promise("start_s", "exec of `serve` → first 200 of `/v1/models`, s", at_most(1.5), at_most(0.8), sample="start"),
     Promise("help_x_python", "`blazar --help`, × `python -I -c pass`", at_most(4), at_most(2), sample="help"),
+    Promise("feature_cost_us", "features of a hot request (`make bench-cost`), CPU µs", at_most(25), at_most(15),
+            sample="feature cost"),
     Promise("gone_ms", "client gone → connection to the child closed, prompt phase, ms", at_most(10), at_most(1),
             _own(workloads.GONE, figures.noticed, MS)),
 )
@@ -116,7 +118,7 @@ def judge(rows: Sequence[figures.Row], samples: Samples, subjects: Mapping[str, 
             try:
                 judged[name]["value"] = round(promise.value(rounds, samples, subject), 3)
             except figures.Unsound as error:
-                judged[name]["note"] = f"{figures.INVALID}: {error}"
+                judged[name]["note"] = f"{counts.INVALID}: {error}"
             except figures.Unmeasured as error:
                 judged[name]["note"] = str(error)
     return judged

@@ -15,6 +15,11 @@ LIMIT = 60.0
 """Seconds the client gives itself; it needs a few."""
 
 
+NOTHING = {"requests": 0, "finished": 0, "events": 0, "prompt_tokens": 0, "completion_tokens": 0, "cancelled": 0,
+           "cancels": []}
+"""The counts of an engine that was asked nothing."""
+
+
 class ClientFailed(Exception):
     """The client ended without a report."""
 
@@ -35,10 +40,13 @@ def run(target: Target, workload: Workload) -> dict[str, Any]:
     if result.returncode != 0:
         raise ClientFailed(f"{workload.name} with {target.name}: {result.stderr}")
     client = json.loads(result.stdout)
-    engine: dict[str, Any] = {}
+    engine = dict(NOTHING)
 
     def look() -> str:
-        engine.update(process.get_json(target.engine, f"/stats/{name}"))
+        try:
+            engine.update(process.get_json(target.engine, f"/stats/{name}"))
+        except process.StartFailed as error:
+            return f"{counts.INVALID}: the engine is gone: {error}; the client's first error: {client['first_error']}"
         now = target.counts()
         return counts.verdict(client, engine, None if now is None or counted is None else now.since(counted))
 

@@ -1,5 +1,6 @@
 """What is measured outside the rounds: memory, and the time that starts take."""
 
+import json
 import secrets
 import subprocess
 import time
@@ -27,6 +28,7 @@ def starts(target: Blazar, taken: Taken) -> None:
     for _ in range(STARTS):
         taken.add(target, "start", target.start_seconds())
     taken.add(target, "help", help_ratio(target.python))
+    taken.add(target, "feature cost", feature_cost(target.python))
 
 
 def idle(target: Blazar, taken: Taken) -> None:
@@ -44,6 +46,13 @@ def busy(target: Blazar, taken: Taken) -> None:
         time.sleep(1.3)
         taken.add(target, "worker with 1,000 streams", machine.pss_mib([worker]))
         client.wait(rounds.LIMIT)
+
+
+def feature_cost(python: str) -> float:
+    """Microseconds of CPU that all features together take of a hot request. Raises CalledProcessError."""
+    told = subprocess.run([python, "-m", "tools.bench.cost", "--json"], check=True, stdout=subprocess.PIPE,
+                          cwd=programs.ROOT)
+    return json.loads(told.stdout)["total"]
 
 
 def help_ratio(python: str) -> float:

@@ -11,7 +11,7 @@ class Serve(Command):
     aliases = ("start",)
     help = "Run the daemon in the foreground"
     about = ("Works on this machine. Ctrl-C or SIGTERM ends it: running answers get shutdown_grace_secs, a second "
-             "signal ends them at once. `--port 0` takes any free port and prints it.")
+             "signal ends them at once; SIGHUP changes nothing. `--port 0` takes any free port and prints it.")
     examples = ("blazar serve", "blazar serve --port 8080", "blazar serve --host 0.0.0.0 --config ./blazar.toml")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -22,7 +22,8 @@ SETTINGS = (
     Setting("cors_origins", ListOf(Text(r"\*|null|[a-z][a-z0-9+.-]*://[^/\s]*",
                                         like='an origin such as "https://app.example.com", or "*"', empty=False)),
             (), group="gateway",
-            doc="Web origins whose pages may call this server, besides those of this machine; \"*\" allows every one."),
+            doc="Web origins whose pages may call this server, besides those of this machine; \"*\" allows every one, "
+                "\"null\" those without an origin."),
     Setting("shutdown_grace_secs", Int(0, 3600), 30,
             doc="Seconds that open answers get to finish when Blazar stops."),
     Setting("client_write_timeout_secs", Int(1, 3600), 60,

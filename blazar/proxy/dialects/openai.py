@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from blazar.errors import DailyQuotaExceeded, QuotaExceeded
 from blazar.proxy.dialects import openai_embeddings
 from blazar.proxy.dialects.dialect import Dialect
 from blazar.proxy.dialects.fields import boolean, model_name, public
@@ -14,11 +15,15 @@ from blazar.proxy.json_scan import BodyReader
 
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
 
-READ = frozenset({"model", "stream", "mcp"})
+READ = frozenset({"model", "stream", "mcp", "max_tokens", "max_completion_tokens", "n"})
 """The fields that the gateway itself reads: all that is known of a large body."""
 
 ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error",
                413: "request_too_large", 429: "rate_limit_error"}
+OUT_OF_QUOTA = "insufficient_quota"
+"""OpenAI's word, as type and as code, for a quota that no short wait brings back."""
+CODES = {QuotaExceeded.slug: "rate_limit_exceeded", DailyQuotaExceeded.slug: OUT_OF_QUOTA}
+"""Codes that clients look for, by our slug; any other error has its slug as its code."""
 
 
 class OpenAIDialect(Dialect):
@@ -62,4 +67,6 @@ def model(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
 def _envelope(error: Exception) -> dict[str, Any]:
     known = public(error)
     kind = ERROR_TYPES.get(known.status, "invalid_request_error" if known.status < 500 else "server_error")
-    return {"error": {"message": known.message, "type": kind, "param": None, "code": known.slug}}
+    code = CODES.get(known.slug, known.slug)
+    kind = code if code == OUT_OF_QUOTA else kind
+    return {"error": {"message": known.message, "type": kind, "param": None, "code": code}}

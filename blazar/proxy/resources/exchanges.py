@@ -9,7 +9,10 @@ from blazar.proxy.stages.knobs import HEADER_PREFIX
 
 def opened(gateway: Gateway, request: Request, route: Route) -> Exchange:
     """The exchange for a request, as its dialect reads it. Raises RequestRefused and its kin."""
-    exchange = gateway.dialects[route.dialect].parse(route.operation, request.body(), request.headers, request.id)
+    body = request.body()
+    arrived = gateway.ledger.now()
+    exchange = gateway.dialects[route.dialect].parse(route.operation, body, request.headers, request.id)
+    exchange.started = arrived
     exchange.api_key = request.api_key
     exchange.sink = request.sink
     exchange.headers = request.own_headers()

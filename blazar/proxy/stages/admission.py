@@ -12,17 +12,21 @@ from blazar.proxy.exchange import ClientGone, Exchange, Reply
 from blazar.proxy.ledger import Ledger
 from blazar.proxy.pipeline import Forward
 from blazar.proxy.supervisor import Supervisor
+from blazar.telemetry.metrics import Metrics
 from blazar.transport import Endpoint
 
 
 class Admission:
-    def __init__(self, ledger: Ledger, supervisor: Supervisor, directory: Directory) -> None:
+    def __init__(self, ledger: Ledger, supervisor: Supervisor, directory: Directory, metrics: Metrics) -> None:
         self._directory = directory
         self._ledger = ledger
         self._supervisor = supervisor
+        self._metrics = metrics
 
     def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
+        arrived = self._ledger.now()
         leased = exchange.endpoint = self._lease(exchange)
+        self._metrics.queue.observe(self._ledger.now() - arrived)
         try:
             return forward(exchange)
         finally:
@@ -39,7 +43,9 @@ class Admission:
             asked_at = self._ledger.now()
             endpoint = self._ready(exchange)
             if self._ledger.take(endpoint.child_id, confirmed_at=asked_at):
-                exchange.load_ns += time.monotonic_ns() - began
+                waited = time.monotonic_ns() - began
+                exchange.load_ns += waited
+                self._metrics.load.observe(waited / 1e9, exchange.model)
                 return endpoint
 
     def _ready(self, exchange: Exchange) -> Endpoint:

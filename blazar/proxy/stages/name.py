@@ -11,4 +11,5 @@ class Name:
 
     def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
         exchange.model = self._directory.resolve(exchange.asked)
+        exchange.context_length = self._directory.models[exchange.model].get("context_length") or 0
         return forward(exchange)

@@ -3,11 +3,13 @@
 from blazar.proxy.directory import Directory
 from blazar.proxy.exchange import Exchange, Reply, Retryable
 from blazar.proxy.pipeline import Forward
+from blazar.telemetry.metrics import Metrics
 
 
 class Retry:
-    def __init__(self, directory: Directory) -> None:
+    def __init__(self, directory: Directory, metrics: Metrics) -> None:
         self._directory = directory
+        self._metrics = metrics
 
     def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
         try:
@@ -15,6 +17,7 @@ class Retry:
         except Retryable as failed:
             if failed.unreachable and exchange.endpoint is not None:
                 self._directory.suspect(exchange.endpoint)
+        self._metrics.retries.add()
         try:
             return forward(exchange)
         except Retryable as again:

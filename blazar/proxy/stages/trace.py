@@ -1,21 +1,105 @@
-"""Stage `trace`: the exchange is under way, and carries its request id; a cancelled one is counted."""
+"""Stage `trace`: the exchange is under way; once it has ended it is counted, and its audit line is written."""
 
-from blazar.proxy.exchange import ClientGone, Exchange, Reply
+import time
+from collections.abc import Callable
+from typing import Any
+
+from blazar.errors import BlazarError
+from blazar.proxy.dialects.fields import public
+from blazar.proxy.dialects.times import rfc3339
+from blazar.proxy.exchange import ClientGone, ClientSlow, Exchange, Reply
+from blazar.proxy.json import dumps
 from blazar.proxy.ledger import Ledger
 from blazar.proxy.pipeline import Forward
+from blazar.telemetry.audit import AuditLog
+from blazar.telemetry.metrics import Metrics
+
+CLIENT_LEFT = 499
+"""The status noted for a client that left before it was told one."""
+LONGEST_NAME = 200
+"""Characters of the model's name, as the client wrote it, that are noted."""
 
 
 class Trace:
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, metrics: Metrics, audit: AuditLog | None,
+                 wall: Callable[[], float] = time.time) -> None:
         self._ledger = ledger
+        self._metrics = metrics
+        self._audit = audit
+        self._wall = wall
 
     def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
-        exchange.started = self._ledger.now()
-        self._ledger.enter(exchange)
+        arrived_at = self._wall()
+        exchange.started = exchange.started or self._ledger.now()
+        self._metrics.in_flight.add()
+        error: BaseException | None = None
+        status = 0
         try:
-            return forward(exchange)
-        except ClientGone as cause:
-            self._ledger.cancelled(cause)
+            self._ledger.enter(exchange)
+            reply = forward(exchange)
+            status, error = reply.status, reply.error
+            return reply
+        except BaseException as raised:
+            error, status = raised, _status(exchange, raised)
             raise
         finally:
             self._ledger.leave(exchange)
+            self._metrics.in_flight.add(by=-1)
+            self._count(exchange, status, error)
+            self._write(exchange, arrived_at, status, error)
+
+    def _count(self, exchange: Exchange, status: int, error: BaseException | None) -> None:
+        metrics = self._metrics
+        metrics.generations.add(exchange.dialect.name, exchange.operation, f"{status // 100}xx")
+        if exchange.first_byte:
+            metrics.first_byte.observe(exchange.first_byte - exchange.started, exchange.model)
+            metrics.overhead.observe(exchange.overhead)
+        if isinstance(error, ClientSlow):
+            metrics.slow_clients.add()
+        elif _left(exchange, error):
+            metrics.disconnects.add()
+
+    def _write(self, exchange: Exchange, arrived_at: float, status: int, error: BaseException | None) -> None:
+        if self._audit is None:
+            return
+        line = dumps(audit_line(exchange, arrived_at, self._ledger.now(), status, error)) + b"\n"
+        if not self._audit.write(line):
+            self._metrics.audit_lost.add()
+
+
+def audit_line(exchange: Exchange, arrived_at: float, ended: float, status: int,
+               error: BaseException | None) -> dict[str, Any]:
+    """One line of the audit log: identity and outcome, never what was said. Durations are in milliseconds."""
+    usage = exchange.usage
+    return {
+        "time": rfc3339(arrived_at),
+        "id": exchange.id,
+        "key": exchange.api_key.name if exchange.api_key is not None else None,
+        "dialect": exchange.dialect.name,
+        "operation": exchange.operation,
+        "asked": exchange.asked[:LONGEST_NAME],
+        "model": exchange.model or None,
+        "stream": exchange.stream,
+        "status": status,
+        "error": public(error).slug if isinstance(error, Exception) and not isinstance(error, ClientGone) else None,
+        "client_gone": _left(exchange, error),
+        "prompt_tokens": usage.prompt_tokens if usage is not None else 0,
+        "completion_tokens": usage.completion_tokens if usage is not None else 0,
+        "estimated": usage is not None and usage.estimated,
+        "load_ms": round(exchange.load_ns / 1e6, 3),
+        "first_byte_ms": round((exchange.first_byte - exchange.started) * 1000, 3) if exchange.first_byte else None,
+        "total_ms": round((ended - exchange.started) * 1000, 3),
+    }
+
+
+def _status(exchange: Exchange, error: BaseException) -> int:
+    """What the client was told, or is about to be."""
+    if exchange.sink.started:
+        return exchange.sink.status
+    if isinstance(error, BlazarError):
+        return error.status
+    return CLIENT_LEFT if isinstance(error, ClientGone) else BlazarError.status
+
+
+def _left(exchange: Exchange, error: BaseException | None) -> bool:
+    return exchange.sink.gone or isinstance(error, ClientGone)

@@ -58,8 +58,9 @@ class ClientRequest(Request):
         There `X_A` and `X-A` have one name, so fields with an underscore are dropped, as gunicorn 27 does.
         """
         self._expected_100_continue = False
-        self.headers = [(LATE_EXPECT if name == "EXPECT" else name, value) for name, value in self.headers
-                        if "_" not in name and name != LATE_EXPECT]
+        self.headers: list[tuple[str, str]] = [
+            (LATE_EXPECT if name == "EXPECT" else name, value) for name, value in self.headers
+            if "_" not in name and name != LATE_EXPECT]
 
     def set_body_reader(self) -> None:
         self.body = ClientBody(self.unreader, self._head.framing())

@@ -5,6 +5,7 @@ the answer ended cleanly.
 """
 
 import contextlib
+import time
 from collections.abc import Iterator
 
 from gevent import Timeout
@@ -12,6 +13,7 @@ from gevent import Timeout
 from blazar.errors import ChildFailed, ChildSilent
 from blazar.proxy.exchange import Exchange, Retryable
 from blazar.proxy.greens import MOMENT, sleep
+from blazar.proxy.meter import Meter
 from blazar.proxy.wire.framing import BadFraming
 from blazar.proxy.wire.head import MAX_HEAD, Head, parse_head
 from blazar.proxy.wire.pool import Connection, Pool
@@ -33,13 +35,19 @@ class ChildClosed(Exception):
 class Call:
     """One attempt at one child. Use as a context manager."""
 
-    def __init__(self, pool: Pool, endpoint: Endpoint, header_timeout: float | None) -> None:
+    def __init__(self, pool: Pool, endpoint: Endpoint, header_timeout: float | None, meter: Meter) -> None:
+        self.meter = meter
         self._pool = pool
         self._endpoint = endpoint
         self._header_timeout = header_timeout
         self._connection: Connection
         self._rest = b""
         self._head: Head | None = None
+
+    @property
+    def answered(self) -> bool:
+        """Whether the head of the answer is there."""
+        return self._head is not None
 
     @property
     def head(self) -> Head:
@@ -76,6 +84,7 @@ class Call:
         try:
             with Timeout(self._header_timeout, self._silent()):
                 self._send(exchange)
+                exchange.sent = time.monotonic()
                 head = self._head = self._read_head()
         except (OSError, ChildClosed) as error:
             failed = self._failed("it closed the connection before it answered")
@@ -123,6 +132,7 @@ class Call:
         while not framing.ended:
             if data:
                 payload = framing.feed(data)
+                self.meter.add(payload, time.monotonic())
                 if framing.ended and not framing.clean:
                     raise BadFraming("more bytes than its body has")
                 yield data, payload

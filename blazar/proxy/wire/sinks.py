@@ -33,6 +33,7 @@ class SocketSink:
         """`old`: an HTTP/1.0 client; `closing`: no request may follow; `unread`: the request has a body, which
         nobody has read yet; `headless`: a HEAD request, so the answer has no body."""
         self.started = False
+        self.status = 0
         self.gone = False
         self.closing = closing or old
         self.unread = unread
@@ -45,7 +46,7 @@ class SocketSink:
         self._last = b""
 
     def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
-        self.started = True
+        self.started, self.status = True, status
         self.closing = self.closing or self.unread or self._draining()
         lines = [f"HTTP/1.1 {status} {PHRASES.get(status, '')}", *(f"{name}: {value}" for name, value in headers)]
         self._bodiless = self._bodiless or status in (204, 304)

@@ -61,6 +61,7 @@ class GatewayWorker(GeventWorker):
         for client in self._idle:
             _read_no_more(client)
         self._drain(servers, gateway)
+        gateway.supervisor.tick()  # the last counts
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         super().handle_exit(sig, frame)

@@ -4,6 +4,7 @@ import os
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -115,6 +116,43 @@ def test_a_reader_that_leaves_is_no_error(env):
     finally:
         os.close(writing)
     assert done.stderr == b""
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_stood_in_for(env, closed):
+    """And nothing that is opened later, such as a listener, takes the number of one of them."""
+    code = ("import os, sys, blazar.cli.main as m\n"
+            "code = m.main(['config', 'get', 'port'])\n"
+            "with open(sys.argv[1], 'w') as file: print(code, file.fileno() > 2, file=file)")
+    told = env["HOME"] + "/told"
+    done = subprocess.run(["sh", "-c", f'exec "$0" -c "$1" "$2" {closed}', sys.executable, code, told], env=env,
+                          capture_output=True, text=True, timeout=30)
+    assert done.stderr == ""
+    assert Path(told).read_text() == "0 True\n"
+
+
+def test_input_that_is_no_text_does_not_end_in_a_traceback(env):
+    strict = {**env, "PYTHONIOENCODING": "utf-8:strict", "BLAZAR_HOST": "127.0.0.1:9"}
+    done = subprocess.run([*BLAZAR, "run", "m"], env=strict, input=b"\xff\xfe", capture_output=True, timeout=30)
+    assert done.returncode == 4
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_disk_that_is_full_is_told(env):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*BLAZAR, "config", "list"], env=env, stdout=full, stderr=subprocess.PIPE, text=True,
+                              timeout=30)
+    assert done.returncode == 1
+    assert done.stderr == "blazar: the system refused: [Errno 28] No space left on device\n"
+
+
+def test_an_interrupt_while_modules_are_imported_is_quiet(tmp_path):
+    """A stand-in for the package, interrupted at its import, under the real script."""
+    (tmp_path / "blazar" / "cli").mkdir(parents=True)
+    (tmp_path / "blazar" / "cli" / "main.py").write_text("raise KeyboardInterrupt\n")
+    done = subprocess.run([sys.executable, "bin/blazar", "list"], env={**os.environ, "PYTHONPATH": str(tmp_path)},
+                          capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_the_man_page_can_be_built():

@@ -1,7 +1,11 @@
 """Tables, JSON, cleaned text and the progress bar."""
 
+import fcntl
 import io
 import json
+import os
+import struct
+import termios
 
 import pytest
 
@@ -96,3 +100,24 @@ def test_an_unknown_total_has_no_bar():
 
 def test_without_a_terminal_the_bar_is_silent():
     assert bar((1, "download", 5, 10), terminal=False) == ""
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80, 200])
+def test_the_bar_never_wraps(columns):
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    now = [0.0]
+    with os.fdopen(theirs, "w") as terminal:
+        with Progress(terminal, clock=lambda: now[0]) as progress:
+            for done in (0, 49_000_000):
+                now[0] += 4
+                progress("download", done, 92_871_040)
+        shown = ""
+        while "\n" not in shown:
+            shown += os.read(ours, 4096).decode()
+    os.close(ours)
+    lines = shown.rstrip().split("\r\x1b[K")[1:]
+    assert len(lines) == 2
+    assert max(map(len, lines)) < columns
+    assert lines[1].startswith("download  [")
+    assert ("left" in lines[1]) == (columns >= 80)

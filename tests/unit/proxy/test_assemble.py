@@ -4,8 +4,9 @@ import random
 
 import pytest
 
-from blazar.proxy.assemble import MOST, Assembler, Piece, arguments_of
+from blazar.proxy.assemble import Assembler, Piece, arguments_of
 from blazar.proxy.exchange import ToolCall, Usage
+from blazar.proxy.meter import MOST
 from tests.support.wire import call, chunk, counts
 
 

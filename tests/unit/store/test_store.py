@@ -125,6 +125,12 @@ def test_names(store, tmp_path, title, file_name, name, installed):
     assert store.install_file(file, name)["name"] == installed
 
 
+def test_a_file_name_that_is_no_text(store, tmp_path):
+    file = write_gguf(tmp_path / os.fsdecode(b"so\xfflo\n.gguf"), {"general.name": None})
+    assert store.install_file(file)["name"] == "so-lo:q4_0"
+    assert store.describe("so-lo")["source"] == f"file {tmp_path}/so\ufffdlo\n.gguf"
+
+
 def test_a_bad_name_is_refused_before_any_work(store, tmp_path):
     with pytest.raises(NameRefused):
         store.install_file(write_gguf(tmp_path / "m.gguf"), "../../etc/passwd")

@@ -4,7 +4,7 @@ import pytest
 
 from blazar.supervisor import scheduler
 from blazar.supervisor.actions import Evict, Start, Wake
-from blazar.supervisor.policies import evict, idle
+from blazar.supervisor.policies import evict, idle, outdated
 from blazar.supervisor.snapshot import ChildView, Snapshot
 from blazar.supervisor.states import State
 
@@ -71,3 +71,9 @@ def test_who_makes_room(children, limit, expected):
 def test_who_is_idle(child, goes):
     actions = idle.decide(100.0, Snapshot((child,)))
     assert [action.model for action in actions] == (["m"] if goes else [])
+
+
+def test_who_is_outdated():
+    children = [view("new"), view("old", outdated=True, in_flight=1), view("loading", State.STARTING, outdated=True),
+                view("leaving", State.DRAINING, outdated=True)]
+    assert outdated.decide(Snapshot(tuple(children))) == [Evict("old", "its file was replaced or removed")]

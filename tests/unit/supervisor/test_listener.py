@@ -1,9 +1,12 @@
 import os
 import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from blazar.errors import AlreadyRunning, BindConflict
+from blazar.errors import AlreadyRunning, BindConflict, BindRefused
 from blazar.paths import Paths
 from blazar.supervisor.listener import listen, take_lock, url_of
 
@@ -30,11 +33,33 @@ def test_conflict_names_the_holder():
     assert f"pid {os.getpid()} (" in caught.value.message
 
 
-@pytest.mark.parametrize("host", ["192.0.2.1", "no.such.host.invalid"])
-def test_useless_host_is_a_conflict_in_words(host):
-    with pytest.raises(BindConflict) as caught:
+@pytest.mark.parametrize("host", ["192.0.2.1", "no.such.host.invalid", "a..b", "x" * 64 + ".com", "fe80::1", "%", "."])
+def test_useless_host_is_refused_in_words(host):
+    with pytest.raises(BindRefused) as caught:
         listen(host, 0, "abc")
-    assert host in caught.value.message
+    assert caught.value.message.startswith(f"cannot listen on {host}:0: ")
+    assert caught.value.message.endswith("choose an address of this machine with `--host` or `host = ...`")
+    assert caught.value.exit_code == 3
+
+
+def test_port_of_root_is_refused_in_words():
+    """In a process that has given up root, if it had it."""
+    code = ("import os; os.getuid() or os.setuid(65534)\n"
+            "from blazar.errors import BlazarError; from blazar.supervisor.listener import listen\n"
+            "try: listen('127.0.0.1', 80, 'abc')\n"
+            "except BlazarError as error: print(error.slug, error)")
+    if int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text()) <= 80:
+        pytest.skip("this machine gives port 80 to everybody")
+    # imported as root: a throw-away user may not read the interpreter's folder
+    code = "import blazar.supervisor.listener, encodings.idna\n" + code
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
+    assert done.stdout == ("bind-refused cannot listen on 127.0.0.1:80: Permission denied (ports below 1024 are "
+                           "root's); choose another one with `--port` or `port = ...`\n"), done.stderr
+
+
+def test_localhost_is_where_most_clients_look():
+    with listen("localhost", 0, "abc") as listener:
+        assert listener.getsockname()[0] == "127.0.0.1"
 
 
 @pytest.mark.parametrize("host, url", [("127.0.0.1", "http://127.0.0.1:"), ("0.0.0.0", "http://127.0.0.1:"),

@@ -1,4 +1,8 @@
 import logging
+import os
+import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -48,3 +52,30 @@ def test_output_of_a_child_is_rotated_too(tmp_path):
     again.write(b"end")
     again.close()
     assert (tmp_path / "m.log").stat().st_size == (5 << 20) + 3
+
+
+def test_output_whose_folder_is_gone_closes_nothing_twice(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    output = log.OutputFile(folder / "m.log")
+    output.write(bytes(log.ROTATE_AT))
+    shutil.rmtree(folder)
+    descriptors = []
+    for _ in range(3):
+        with pytest.raises(FileNotFoundError):
+            output.write(b"more")
+        descriptors.append(os.open(os.devnull, os.O_RDONLY))  # takes a number that was wrongly freed
+    for descriptor in descriptors:
+        os.close(descriptor)
+    folder.mkdir()
+    output.write(b"again")
+    output.close()
+    assert (folder / "m.log").read_bytes() == b"again"
+
+
+def test_full_disk_costs_lines_and_no_tracebacks(tmp_path):
+    code = ("import logging, resource, signal, sys; from pathlib import Path; from blazar.telemetry import log\n"
+            "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); log.set_up(Path(sys.argv[1]))\n"
+            "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); logging.getLogger('x').warning('careful')")
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "daemon.log")], capture_output=True, text=True)
+    assert done.stderr == "blazar: WARNING: careful\n"

@@ -4,6 +4,7 @@ from blazar.errors import ChildFailed
 from blazar.proxy.directory import Directory
 from blazar.proxy.exchange import Exchange, Reply, Retryable
 from blazar.proxy.stages.retry import Retry
+from blazar.telemetry.metrics import Metrics
 from tests.support.fake_supervisor import endpoint
 
 PLACE = endpoint("m:q4_0", ("127.0.0.1", 9))
@@ -29,7 +30,7 @@ def run(directory, *outcomes):
     exchange = Exchange(id="r", dialect=None, operation="chat", asked="m", stream=False, body=b"", payload={},
                         endpoint=PLACE)
     try:
-        return Retry(directory)(exchange, attempt), len(said)
+        return Retry(directory, Metrics())(exchange, attempt), len(said)
     except ChildFailed as error:
         return error, len(said)
 

@@ -5,7 +5,7 @@ import pytest
 from gevent import socket
 from gevent.event import Event
 
-from blazar.proxy.exchange import ClientGone
+from blazar.proxy.exchange import ClientGone, ClientSlow
 from blazar.proxy.wire.framing import LAST_CHUNK, chunk
 from blazar.proxy.wire.sinks import SocketSink
 
@@ -132,7 +132,7 @@ def test_a_pipelined_request_is_no_departure_and_stays_unread(pair):
 def test_a_client_that_does_not_read_is_given_up(pair):
     sink = SocketSink(pair[0], write_timeout=0.05)
     sink.start(200, [])
-    with pytest.raises(ClientGone):
+    with pytest.raises(ClientSlow):
         while True:
             sink.write(b"x" * 100_000)
     assert sink.gone

@@ -92,6 +92,11 @@ def test_what_is_not_counted_stays_unknown_in_a_difference():
     assert Counts(3, 4, 5).since(Counts()) == Counts(3, 4, 5)
 
 
+def test_a_counter_that_has_gone_missing_disagrees():
+    counted = Counts(12, None, 290).since(Counts(2, 7, 50))
+    assert verdict(client(), engine(), counted) == "INVALID: requests: client 10, metrics -7"
+
+
 def test_lines_are_counted_across_a_rotation(tmp_path):
     log = tmp_path / "audit.jsonl"
     lines = AuditLines(log)

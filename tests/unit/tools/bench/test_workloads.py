@@ -25,7 +25,7 @@ def test_names_are_unique():
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
 def test_the_client_knows_every_option(workload):
-    known = set(re.findall(r'\{"([a-z-]+)", [01], 0, ', (SOURCES / "load.c").read_text()))
+    known = set(re.findall(r'\{"([a-z-]+)", [01], 0, ', (SOURCES / "options.c").read_text()))
     used = {word.removeprefix("--") for word in workload.arguments(slow=True) if word.startswith("--")}
     assert used <= known
 

@@ -1,0 +1,118 @@
+"""What an answer cost: `Meter` follows a child's answer as it passes, without reading it.
+
+Engines tell the count at the end, so the last bytes are kept and looked at once: OpenAI's `usage`, or llama.cpp's
+`timings`, which come unasked. Where neither is found, or the answer did not reach its end, the count is estimated from
+the bytes of the request and the events that passed.
+"""
+
+import re
+from typing import Any
+
+from blazar.proxy.exchange import Exchange, Usage
+from blazar.proxy.json import BadJson, loads
+from blazar.telemetry.metrics import Series
+
+KEPT = 4096
+"""Bytes at the end of an answer in which its counts are looked for."""
+MOST = (1 << 63) - 1
+"""The largest count that is told: clients read 64-bit integers."""
+BYTES_A_TOKEN = 4
+"""Of a request's body, for an estimate."""
+UNLIMITED_COMPLETION = 256
+"""Tokens reserved for an answer to which the request sets no limit."""
+
+# In a JSON string the quotes of these keys would be escaped, so what a model writes is never taken for them.
+_NUMBER = (int, float)  # a tuple: `int | float` would be built anew at each call
+_OBJECT = re.compile(rb"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})")
+_COUNTS = (("usage", b'"usage"'), ("timings", b'"timings"'))
+
+
+class Meter:
+    """One attempt's answer. `gaps` takes the time between the pieces of a stream."""
+
+    def __init__(self, gaps: Series | None = None) -> None:
+        self.heard = 0.0
+        """When the last piece came."""
+        self.events = 0
+        self._gaps = gaps
+        self._kept = bytearray()
+
+    def add(self, payload: bytes, now: float) -> None:
+        if self._gaps is not None:
+            if self.heard:
+                self._gaps.observe(now - self.heard)
+            self.events += payload.count(b"\n\n") or payload.count(b"\r\n\r\n")
+        self.heard = now
+        self._kept += payload
+        if len(self._kept) > 2 * KEPT:
+            del self._kept[:-KEPT]
+
+    def counts(self) -> Usage | None:
+        """What the child says of its answer; None when it says nothing."""
+        end = bytes(self._kept[-KEPT:])
+        for name, key in _COUNTS:
+            place = end.rfind(key)
+            found = _OBJECT.match(end, place + len(key)) if place >= 0 else None
+            if found is not None:
+                try:
+                    told = loads(found[1])
+                except BadJson:
+                    continue
+                usage = Usage()
+                take_counts(usage, {name: told})
+                return usage
+        return None
+
+
+def estimated(exchange: Exchange, completion_tokens: int) -> Usage:
+    """The usage of an attempt whose child did not tell it."""
+    return Usage(prompt_tokens=prompt_estimate(exchange), completion_tokens=completion_tokens, estimated=True)
+
+
+def prompt_estimate(exchange: Exchange) -> int:
+    """Tokens that the prompt may have: by its bytes, and no more than the model can read at once."""
+    tokens = len(exchange.body) // BYTES_A_TOKEN
+    return min(tokens, exchange.context_length) if exchange.context_length and exchange.inputs is None else tokens
+
+
+def expected_tokens(exchange: Exchange) -> int:
+    """Tokens that a request may use: its prompt, and what it allows for the answer."""
+    if exchange.knobs.get("load_only") or exchange.operation == "count_tokens":
+        return 0
+    if exchange.inputs is not None:
+        return prompt_estimate(exchange)
+    prompt, answers = prompt_estimate(exchange), _positive(exchange.payload.get("n")) or 1
+    expected = prompt + answers * (_most_completion(exchange.payload) or UNLIMITED_COMPLETION)
+    return min(expected, answers * exchange.context_length) if exchange.context_length else expected
+
+
+def _most_completion(payload: dict[str, Any]) -> int:
+    """The limit that the request sets to its answer, in any dialect; 0 when it sets none."""
+    options = payload.get("options")
+    return (_positive(payload.get("max_completion_tokens")) or _positive(payload.get("max_tokens"))
+            or _positive(options.get("num_predict") if isinstance(options, dict) else None))
+
+
+def _positive(value: Any) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def take_counts(total: Usage, chunk: dict[str, Any]) -> None:
+    """Take over token counts and times from one chunk: `usage` is OpenAI's object, `timings` llama.cpp's."""
+    usage, timings = chunk.get("usage"), chunk.get("timings")
+    if isinstance(timings, dict):
+        total.cached_tokens = _number(timings.get("cache_n"))
+        total.prompt_tokens = _number(timings.get("prompt_n")) + total.cached_tokens
+        total.completion_tokens = _number(timings.get("predicted_n"))
+        total.prompt_ns = _number(timings.get("prompt_ms"), 1_000_000)
+        total.completion_ns = _number(timings.get("predicted_ms"), 1_000_000)
+    if isinstance(usage, dict):
+        total.prompt_tokens = _number(usage.get("prompt_tokens"))
+        total.completion_tokens = _number(usage.get("completion_tokens"))
+        details = usage.get("prompt_tokens_details")
+        if isinstance(details, dict):
+            total.cached_tokens = _number(details.get("cached_tokens"))
+
+
+def _number(value: Any, scale: int = 1) -> int:
+    return round(min(max(0, value * scale), MOST)) if isinstance(value, _NUMBER) else 0

@@ -1,0 +1,33 @@
+"""Stage `quota`: the limits of the caller's API key, for a whole exchange.
+
+Whether its tokens fit is asked here, once, for what the request may use; stage `charge` counts them. No stage between
+the two may wait.
+"""
+
+from blazar.errors import QuotaExceeded
+from blazar.proxy.accounts import Accounts
+from blazar.proxy.exchange import Exchange, Reply
+from blazar.proxy.meter import expected_tokens
+from blazar.proxy.pipeline import Forward
+from blazar.telemetry.metrics import Metrics
+
+
+class Quota:
+    def __init__(self, accounts: Accounts, metrics: Metrics) -> None:
+        self._accounts = accounts
+        self._metrics = metrics
+
+    def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
+        if exchange.api_key is None:
+            return forward(exchange)
+        account = self._accounts.get(exchange.api_key.name)
+        exchange.expected_tokens = expected_tokens(exchange)
+        try:
+            account.enter(exchange.expected_tokens)
+        except QuotaExceeded as refusal:
+            self._metrics.quota_refusals.add(account.name, refusal.limit)
+            raise
+        try:
+            return forward(exchange)
+        finally:
+            account.leave()

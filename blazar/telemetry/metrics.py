@@ -1,0 +1,152 @@
+"""Every number that the gateway keeps of itself, declared once, and their text for Prometheus.
+
+To count is a dictionary look-up and an addition: no lock, no I/O. One thread, or one event loop, counts and reads.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+SHORT = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+"""Bucket bounds, in seconds, for what the gateway itself takes, and for the time between tokens."""
+LONG = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0)
+"""Bucket bounds, in seconds, for waiting: for a slot, for a load, for a prompt to be read."""
+
+Labels = tuple[str, ...]
+
+
+class Metric:
+    """A name, what it means, and the names of its labels."""
+
+    kind = ""
+
+    def __init__(self, name: str, meaning: str, *labels: str) -> None:
+        self.name = name
+        self.meaning = meaning
+        self.labels = labels
+
+    def text(self) -> str:
+        """The metric as Prometheus reads it."""
+        head = f"# HELP {self.name} {_escape(self.meaning)}\n# TYPE {self.name} {self.kind}\n"
+        return head + "".join(f"{line}\n" for line in self._samples())
+
+    def _samples(self) -> Iterator[str]:
+        raise NotImplementedError
+
+    def _sample(self, value: float, values: Labels, suffix: str = "", *more: tuple[str, str]) -> str:
+        pairs = [*zip(self.labels, values, strict=True), *more]
+        inner = ",".join(f'{name}="{_escape(text, quoted=True)}"' for name, text in pairs)
+        return f"{self.name}{suffix}{{{inner}}} {value}" if inner else f"{self.name}{suffix} {value}"
+
+
+class Counter(Metric):
+    """Only grows."""
+
+    kind = "counter"
+
+    def __init__(self, name: str, meaning: str, *labels: str) -> None:
+        super().__init__(name, meaning, *labels)
+        self._values: dict[Labels, int] = {} if labels else {(): 0}
+
+    def add(self, *labels: str, by: int = 1) -> None:
+        self._values[labels] = self._values.get(labels, 0) + by
+
+    def value(self, *labels: str) -> int:
+        return self._values.get(labels, 0)
+
+    def _samples(self) -> Iterator[str]:
+        return (self._sample(value, labels) for labels, value in sorted(self._values.items()))
+
+
+class Gauge(Counter):
+    """Grows and shrinks: `add` takes a negative step too."""
+
+    kind = "gauge"
+
+
+class Histogram(Metric):
+    """How often a value fell below each bound, how many there were, and their sum."""
+
+    kind = "histogram"
+
+    def __init__(self, name: str, meaning: str, bounds: tuple[float, ...], *labels: str) -> None:
+        super().__init__(name, meaning, *labels)
+        self._bounds = bounds
+        self._series: dict[Labels, Series] = {} if labels else {(): Series(bounds)}
+
+    def observe(self, value: float, *labels: str) -> None:
+        self.series(*labels).observe(value)
+
+    def series(self, *labels: str) -> "Series":
+        """The buckets of these labels, for whoever observes many values of one kind."""
+        found = self._series.get(labels)
+        if found is None:
+            found = self._series[labels] = Series(self._bounds)
+        return found
+
+    def _samples(self) -> Iterator[str]:
+        for labels, series in sorted(self._series.items(), key=lambda item: item[0]):
+            total = 0
+            for bound, count in zip((*map(repr, self._bounds), "+Inf"), series.counts, strict=True):
+                total += count
+                yield self._sample(total, labels, "_bucket", ("le", bound))
+            yield self._sample(series.sum, labels, "_sum")
+            yield self._sample(total, labels, "_count")
+
+
+class Series:
+    """One row of buckets."""
+
+    __slots__ = ("_bounds", "counts", "sum")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        """Values within each bound and beyond the one before; the last is beyond all."""
+        self.sum = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(self._bounds, value)] += 1
+        self.sum += value
+
+
+class Metrics:
+    """The gateway's metrics. An API key is named by its name, '' when there is none."""
+
+    def __init__(self) -> None:
+        self.requests = Counter("blazar_requests_total", "Requests answered, by the class of their status; `gone` "
+                                "when the client left before its answer.", "dialect", "operation", "status")
+        self.in_flight = Gauge("blazar_requests_in_flight", "Requests for a model that are under way.")
+        self.generations = Counter("blazar_generations_total", "Requests for a model that have ended, one for each "
+                                   "line of the audit log.", "dialect", "operation", "status")
+        self.queue = Histogram("blazar_queue_seconds", "Wait for a slot of a ready model, whatever the reason.", LONG)
+        self.load = Histogram("blazar_load_seconds", "Wait for the supervisor to have the model ready, where it had "
+                              "to be asked.", LONG, "model")
+        self.first_byte = Histogram("blazar_first_byte_seconds", "From the whole request to the first byte of its "
+                                    "answer.", LONG, "model")
+        self.inter_token = Histogram("blazar_inter_token_seconds", "Between two pieces of a stream, as the child "
+                                     "sends them.", SHORT, "model")
+        self.overhead = Histogram("blazar_overhead_seconds", "What the gateway itself added to a request before the "
+                                  "first byte of its answer.", SHORT)
+        self.prompt_tokens = Counter("blazar_prompt_tokens_total", "Tokens of prompts, cached ones included.",
+                                     "key", "model")
+        self.completion_tokens = Counter("blazar_completion_tokens_total", "Tokens of answers.", "key", "model")
+        self.quota_refusals = Counter("blazar_quota_refusals_total", "Requests refused because of a limit of their "
+                                      "API key.", "key", "limit")
+        self.disconnects = Counter("blazar_client_disconnects_total", "Clients that left before their answer ended.")
+        self.slow_clients = Counter("blazar_slow_clients_total", "Clients cut off because they did not read.")
+        self.retries = Counter("blazar_retries_total", "Second attempts after a child's connection proved stale.")
+        self.audit_lost = Counter("blazar_audit_lost_total", "Lines that could not be written to the audit log.")
+
+    def every(self) -> list[Metric]:
+        return [value for value in vars(self).values() if isinstance(value, Metric)]
+
+    def text(self) -> bytes:
+        """All of them in Prometheus's text format, version 0.0.4."""
+        return "".join(metric.text() for metric in self.every()).encode()
+
+
+def _escape(text: str, quoted: bool = False) -> str:
+    text = text.replace("\\", "\\\\").replace("\n", "\\n")
+    return text.replace('"', '\\"') if quoted else text

@@ -1,0 +1,102 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from blazar.proxy.exchange import Exchange, Usage
+from blazar.proxy.meter import KEPT, UNLIMITED_COMPLETION, Meter, estimated, expected_tokens
+from blazar.telemetry.metrics import SHORT, Series
+
+# As llama-server b11434 ends a stream that did not ask for usage, and a whole answer.
+STREAM_END = (b'data: {"choices":[{"finish_reason":"stop","index":0,"delta":{}}],"created":17644,"id":"chatcmpl-x",'
+              b'"model":"solo","system_fingerprint":"b1-1","object":"chat.completion.chunk","timings":{"cache_n":4,'
+              b'"prompt_n":27,"prompt_ms":81.2,"prompt_per_token_ms":3.0,"prompt_per_second":332.5,"predicted_n":12,'
+              b'"predicted_ms":190.5,"predicted_per_token_ms":15.9,"predicted_per_second":63.0}}\n\ndata: [DONE]\n\n')
+WHOLE_END = (b'"role":"assistant","content":"Hi"}}],"created":1764400000,"model":"solo","object":"chat.completion",'
+             b'"usage":{"completion_tokens":12,"prompt_tokens":31,"total_tokens":43,'
+             b'"prompt_tokens_details":{"cached_tokens":4}},"id":"chatcmpl-x","timings":{"cache_n":4,"prompt_n":27,'
+             b'"prompt_ms":81.2,"predicted_n":12,"predicted_ms":190.5}}')
+TOLD = Usage(prompt_tokens=31, completion_tokens=12, cached_tokens=4)
+TIMED = replace(TOLD, prompt_ns=81_200_000, completion_ns=190_500_000)
+
+
+def metered(data, size=1000, stream=False):
+    meter = Meter(Series(SHORT) if stream else None)
+    for place in range(0, len(data), size):
+        meter.add(data[place:place + size], 1.0)
+    return meter
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 5000, 10**6])
+@pytest.mark.parametrize(("end", "told"), [(STREAM_END, TIMED), (WHOLE_END, TOLD)], ids=["stream", "whole"])
+@pytest.mark.parametrize("before", [0, 1, KEPT - 400, KEPT, 10 * KEPT])
+def test_the_count_is_found_at_the_end_however_the_bytes_came(end, told, before, size):
+    if size == 1 and before > KEPT:
+        size = 3
+    assert metered(b"x" * before + end, size).counts() == told
+
+
+def test_a_long_answer_costs_little_memory():
+    meter = metered(b"y" * 10_000_000, 65536)
+    assert len(meter._kept) <= 2 * KEPT + 65536 and meter.counts() is None
+
+
+@pytest.mark.parametrize("usage", [
+    b'{"choices":[], "usage": {"prompt_tokens": 3, "completion_tokens": 2}}',
+    b'{"usage":null,"choices":[]}\n\ndata: {"usage":{"prompt_tokens":3,"completion_tokens":2}}\n\ndata: [DONE]\n\n'])
+def test_other_engines_usage(usage):
+    assert metered(usage).counts() == Usage(prompt_tokens=3, completion_tokens=2)
+
+
+@pytest.mark.parametrize("said", ['"usage":{"prompt_tokens":1,"completion_tokens":1}', '{"timings":{"predicted_n":5}}'])
+def test_what_a_model_writes_is_never_taken_for_a_count(said):
+    body = json.dumps({"choices": [{"message": {"content": said}}]}).encode()
+    assert metered(body).counts() is None
+    told = b',"usage":{"prompt_tokens":3,"completion_tokens":2}}'
+    assert metered(body[:-1] + told).counts() == Usage(prompt_tokens=3, completion_tokens=2)
+
+
+@pytest.mark.parametrize("broken", [b'"usage":', b'"usage":{"prompt_tokens":', b'"usage":{bad}', b'"usage":"x"',
+                                    b'"usage":7', b'"timings":{"prompt_n":NaN}'])
+def test_a_broken_count_is_none(broken):
+    assert metered(b"abc" + broken).counts() is None
+
+
+def test_hostile_numbers_do_no_harm():
+    counts = metered(b'"usage":{"prompt_tokens":-5,"completion_tokens":"many","prompt_tokens_details":{}}').counts()
+    assert counts == Usage()
+
+
+@pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n"])
+def test_events_and_gaps_of_a_stream(end):
+    gaps = Series(SHORT)
+    meter = Meter(gaps)
+    for number in range(5):
+        meter.add(b"data: {}" + end, 10 + number * 0.02)
+    assert meter.events == 5 and sum(gaps.counts) == 4 and gaps.sum == pytest.approx(0.08)
+
+
+def exchange(payload, context_length=0):
+    body = json.dumps(payload).encode()
+    return Exchange(id="r", dialect=None, operation="chat", asked="m", stream=False, body=body, payload=payload,
+                    context_length=context_length)
+
+
+@pytest.mark.parametrize(("more", "answer"), [
+    ({}, UNLIMITED_COMPLETION), ({"max_tokens": 7}, 7), ({"max_completion_tokens": 9, "max_tokens": 7}, 9),
+    ({"options": {"num_predict": 5}}, 5), ({"options": {"num_predict": -1}}, UNLIMITED_COMPLETION),
+    ({"max_tokens": "x", "n": None}, UNLIMITED_COMPLETION), ({"max_tokens": 7, "n": 3}, 21)])
+def test_what_a_request_may_use(more, answer):
+    asked = exchange({"prompt": "x" * 400, **more})
+    assert expected_tokens(asked) == len(asked.body) // 4 + answer
+
+
+def test_no_more_is_expected_than_the_model_can_read():
+    assert expected_tokens(exchange({"image": "A" * 4_000_000, "max_tokens": 9}, context_length=2048)) == 2048
+    assert estimated(exchange({"image": "A" * 4_000_000}, context_length=2048), 3) == Usage(2048, 3, estimated=True)
+
+
+def test_only_to_load_costs_nothing():
+    asked = exchange({"prompt": ""})
+    asked.knobs["load_only"] = True
+    assert expected_tokens(asked) == 0

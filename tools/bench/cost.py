@@ -1,0 +1,122 @@
+"""`python -m tools.bench.cost [--json]`: what each of Blazar's features costs a hot request, in microseconds of CPU.
+
+The real gateway's stages run in this process, around a last step that does nothing: no sockets, no engine. A stage
+costs what the pipeline with it takes more than the one that ends before it. Of several samples the smallest counts,
+since whatever disturbs one only adds to it.
+"""
+
+import argparse
+import contextlib
+import json
+import logging
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from blazar.config.active import ACTIVE
+from blazar.paths import Paths
+from blazar.proxy.exchange import Exchange, Reply, Usage
+from blazar.proxy.gateway import Gateway
+from blazar.proxy.pipeline import ORDER
+from tests.support.fake_supervisor import FakeSupervisor, endpoint
+from tools.bench.blazar_target import KEYS, limits
+
+MODEL = "bench:latest"
+CALLS = 1000
+SAMPLES = 15
+HEADERS = {"authorization": "Bearer bench-key-0", "content-type": "application/json", "x-request-id": "bench"}
+BODY = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "Say hello in one short sentence."}],
+                   "temperature": 0.7, "max_tokens": 64}).encode()
+SINK = SimpleNamespace(started=True, status=200, gone=False, slow=False)
+USAGE = Usage(prompt_tokens=8, completion_tokens=16)
+OUTSIDE = "parse"
+"""Shown, and not a feature: any gateway that routes by model has to read the body."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    name: str
+    us: float
+
+
+def total(costs: list[Cost]) -> float:
+    """What the features cost together."""
+    return sum(cost.us for cost in costs if cost.name != OUTSIDE)
+
+
+def measure(gateway: Gateway, calls: int = CALLS, samples: int = SAMPLES) -> list[Cost]:
+    """The cost of the API key's check, of the body's parse, of stringing the stages together, and of each stage."""
+    dialect = gateway.dialects["openai"]
+    key = gateway.keys.identify(HEADERS)
+
+    def exchange(_: Any = None) -> Exchange:
+        made = dialect.parse("chat", BODY, HEADERS, "bench")
+        made.api_key, made.sink, made.headers = key, SINK, [("X-Request-Id", "bench")]
+        return made
+
+    def staged(count: int) -> Callable[[Any], Any]:
+        return gateway.pipeline(frozenset(ORDER[:count]), _answered)
+
+    timed: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
+        # name: what is called, and what makes its argument
+        "key": (gateway.keys.identify, lambda: HEADERS), OUTSIDE: (exchange, lambda: None),
+        "stringing": (lambda names: gateway.pipeline(names, _answered), lambda: frozenset(ORDER)),
+        **{name: (staged(count), exchange) for count, name in enumerate(("", *ORDER))}}
+    best = dict.fromkeys(timed, float("inf"))
+    for _ in range(samples):
+        for name, (call, argument) in timed.items():
+            best[name] = min(best[name], _microseconds(call, [argument() for _ in range(calls)]))
+    stages = [Cost(name, best[name] - best[before]) for before, name in zip(("", *ORDER), ORDER, strict=False)]
+    return [*(Cost(name, best[name]) for name in ("key", OUTSIDE, "stringing")), *stages]
+
+
+def _answered(exchange: Exchange) -> Reply:
+    """In place of dispatch: notes of a good answer what dispatch would."""
+    vars(exchange).update(usage=USAGE, sent=exchange.started, first_byte=exchange.started + 0.001)
+    return Reply(200, usage=USAGE)
+
+
+def _microseconds(call: Callable[[Any], Any], arguments: list[Any]) -> float:
+    began = time.thread_time_ns()
+    for argument in arguments:
+        call(argument)
+    return (time.thread_time_ns() - began) / 1000 / len(arguments)
+
+
+@contextlib.contextmanager
+def gateway() -> Iterator[Gateway]:
+    """The gateway of a supervisor that says the model is loaded, with eight API keys and their limits."""
+    with tempfile.TemporaryDirectory(prefix="blazar-bench-") as name:
+        folder = Paths(Path(name)).ensure().data_dir
+        keys = [{"name": f"bench {number}", "key": f"bench-key-{number}", **limits(ACTIVE)} for number in range(KEYS)]
+        supervisor = FakeSupervisor(folder, [MODEL], {"keys": keys})
+        supervisor.loaded[MODEL] = endpoint(MODEL, ("127.0.0.1", 9), slots=4096)
+        supervisor.open_control()
+        logging.getLogger("blazar").setLevel(logging.ERROR)  # that we leave at the end is no news
+        try:
+            yield Gateway.connect(next(folder.rglob("control.sock")))
+        finally:
+            supervisor.close_control()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser("python -m tools.bench.cost", description="What each stage costs.")
+    parser.add_argument("--json", action="store_true", help="print {stage: microseconds} alone")
+    options = parser.parse_args()
+    with gateway() as measured:
+        costs = measure(measured)
+    if options.json:
+        print(json.dumps({"total": total(costs), **{cost.name: cost.us for cost in costs}}))
+        return 0
+    for cost in costs:
+        print(f"{cost.us:8.2f} µs  {cost.name}{'  (not counted as a feature)' if cost.name == OUTSIDE else ''}")
+    print(f"{total(costs):8.2f} µs  all features of a hot request")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
