@@ -116,18 +116,19 @@ def _relay(exchange: Exchange, call: Call) -> Reply:
     if head.length is not None:
         headers.append(("Content-Length", str(head.length)))
     sink.start(head.status, headers, raw_chunked=head.chunked)
-    tail = b""
+    tail, between_events = b"", head.chunked
     try:
         for wire, payload in call.pieces():
             sink.write(wire if head.chunked else payload)
             tail = (tail + wire)[-6:] if len(wire) < 6 else wire[-6:]
+            between_events = head.framing.at_boundary and tail.endswith(EVENT_ENDS)  # as the client knows it
     except (ChildClosed, BadFraming) as error:
-        return Reply(head.status, complete=False, error=_end_relayed(exchange, call, tail, error))
+        return Reply(head.status, complete=False, error=_end_relayed(exchange, call, between_events, error))
     sink.finish()
     return Reply(head.status)
 
 
-def _end_relayed(exchange: Exchange, call: Call, tail: bytes, error: Exception) -> Exception:
+def _end_relayed(exchange: Exchange, call: Call, between_events: bool, error: Exception) -> Exception:
     """The child's stream broke off: say so where a new event may begin, else end the connection early.
 
     The result is the cause.
@@ -135,7 +136,6 @@ def _end_relayed(exchange: Exchange, call: Call, tail: bytes, error: Exception) 
     if exchange.sink.gone:
         raise ClientGone
     cause = _cause(exchange, error)
-    between_events = call.head.chunked and call.head.framing.at_boundary and (not tail or tail.endswith(EVENT_ENDS))
     if exchange.stream and between_events and call.head.status == 200:
         exchange.sink.closing = True
         exchange.sink.write(chunk(exchange.dialect.stream_error(cause)) + LAST_CHUNK)
