@@ -10,7 +10,8 @@ from blazar.proxy.ledger import Ledger
 from blazar.proxy.supervisor import Supervisor
 from tests.support.waiting import until
 
-GREETING = {"reply_to": 1, "config": {}, "version": "1", "snapshot": {"models": {"old:q4": {}}}}
+GREETING = {"reply_to": 1, "config": {}, "version": "1", "usage": {"day": "2026-01-01", "tokens": {}},
+            "snapshot": {"models": {"old:q4": {}}}}
 PUSH = {"kind": "snapshot", "snapshot": {"models": {"new:q4": {}}}}
 
 
