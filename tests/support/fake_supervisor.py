@@ -137,7 +137,8 @@ class FakeSupervisor:
                 sock, _ = server.accept()
             except OSError:
                 return
-            self.links.append(Link(sock, self._hear).start())
+            self.links.append(Link(sock, self._hear))
+            self.links[-1].start()  # only now: who has heard its hello may ask for the link
 
     def notes(self, kind: str) -> list[Message]:
         return [message for message in list(self.heard) if message["kind"] == kind]
