@@ -78,12 +78,14 @@ class Link:
         with contextlib.suppress(OSError):
             self._send({"kind": kind, **fields})
 
-    def ask(self, kind: str, timeout: float | None = None, **fields: Any) -> Message:
+    def ask(self, kind: str, timeout: float | None = None, taken: Callable[[Message], None] | None = None,
+            **fields: Any) -> Message:
         """Send a message and wait up to `timeout` seconds for its answer.
 
-        Raises the error that the other side answered with, or LinkClosed.
+        `taken` gets the answer on the reader thread, before anything that follows it is read. Raises the error that
+        the other side answered with, or LinkClosed.
         """
-        waiter = _Waiter()
+        waiter = _Waiter(taken)
         self.ask_later(kind, waiter.put, **fields)
         if not waiter.event.wait(timeout):
             raise SupervisorGone(what=f"`{kind}`")
@@ -160,12 +162,15 @@ class Link:
 
 
 class _Waiter:
-    def __init__(self) -> None:
+    def __init__(self, taken: Callable[[Message], None] | None) -> None:
+        self._taken = taken
         self.event = threading.Event()
         self.message: Message | None = None
 
     def put(self, message: Message | None) -> None:
         self.message = message
+        if self._taken is not None and message is not None and "error" not in message:
+            self._taken(message)
         self.event.set()
 
 

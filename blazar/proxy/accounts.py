@@ -86,8 +86,10 @@ class Account:
         self._day = ""
         self._today = 0
         self._day_ends = 0.0
-        self._news: dict[str, dict[str, int]] = {}
-        """Counts by day that were not taken yet."""
+        self._news: dict[str, list[int]] = {}
+        """COUNTS by day that were not taken yet."""
+        self._newest = [0, 0, 0]
+        """Those of this day."""
 
     def enter(self, tokens: int) -> None:
         """Count a request that expects to use so many tokens; `leave` follows when it has ended.
@@ -111,7 +113,8 @@ class Account:
                 raise self._refusal("daily_tokens", f"used or reserved {used} today", DAY - self._wall() % DAY)
         self._requests.add(now, 1)
         self._concurrent += 1
-        self._note(requests=1)
+        self._turn()
+        self._newest[0] += 1
 
     def leave(self) -> None:
         self._concurrent -= 1
@@ -126,33 +129,36 @@ class Account:
         used = prompt + completion
         if used:
             self._tokens.add(self._clock(), used)
-            self._today = self.today() + used
-            self._note(prompt_tokens=prompt, completion_tokens=completion)
+            self._turn()
+            self._today += used
+            self._newest[1] += prompt
+            self._newest[2] += completion
 
     def today(self) -> int:
         """Tokens settled since midnight UTC."""
-        now = self._wall()
-        if not self._day_ends - DAY <= now < self._day_ends:
-            self._day, self._today = datetime.fromtimestamp(now, UTC).date().isoformat(), 0
-            self._day_ends = (now // DAY + 1) * DAY
+        self._turn()
         return self._today
 
     def restore(self, day: str, tokens: int) -> None:
         """Take over what an earlier gateway worker counted on that day."""
-        today = self.today()
+        self._turn()
         if day == self._day:
-            self._today = max(today, tokens)
+            self._today = max(self._today, tokens)
 
     def take_news(self) -> list[dict[str, Any]]:
         """What was counted since the last call, a row for each day."""
-        news, self._news = self._news, {}
-        return [{"key": self.name, "day": day, **counts} for day, counts in news.items()]
+        news, self._newest = self._news, [0, 0, 0]
+        self._news = {self._day: self._newest}
+        return [{"key": self.name, "day": day, **dict(zip(COUNTS, counts, strict=True))}
+                for day, counts in news.items() if any(counts)]
 
-    def _note(self, **counts: int) -> None:
-        self.today()
-        news = self._news.setdefault(self._day, dict.fromkeys(COUNTS, 0))
-        for name, count in counts.items():
-            news[name] += count
+    def _turn(self) -> None:
+        """Begin a new day when it is time."""
+        now = self._wall()
+        if not self._day_ends - DAY <= now < self._day_ends:
+            self._day, self._today = datetime.fromtimestamp(now, UTC).date().isoformat(), 0
+            self._day_ends = (now // DAY + 1) * DAY
+            self._newest = self._news.setdefault(self._day, [0, 0, 0])
 
     def _refusal(self, limit: str, used: str, wait: float) -> QuotaExceeded:
         kind = DailyQuotaExceeded if limit == "daily_tokens" else QuotaExceeded
