@@ -5,12 +5,18 @@
 
 import os
 import re
+import signal
 
 import pytest
 
 NO_LACK = re.compile("root may write everywhere|only the superuser can become another user"
                      "|there is no (nginx|haproxy|go);")
 """Reasons that count under CI too: who runs the suite, and programs that `make bench` only compares with."""
+
+
+def pytest_configure():
+    # A runner in the background may have Ctrl-C ignored, which everything it starts would inherit.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):
