@@ -33,7 +33,7 @@ test: .venv/.tested
 test-venv: .venv/.tested build/npm/.installed
 	$(BIN)/python -m pytest
 
-test-debian: .venv/.tested
+test-debian: .venv/.tested build/npm/.installed
 	@if [ -x $(DEBIAN_PYTHON) ]; then $(DEBIAN_PYTHON) tools/debian_end.py; \
 	else echo 'SKIPPED the suite with Debian packages: there is no $(DEBIAN_PYTHON)'; [ "$$CI" != true ]; fi
 

@@ -27,12 +27,13 @@ stop the supervisor with it."""
 
 MESSAGES = {
     # kind: (who sends it, fields, fields of the answer or None for a note)
-    "hello": ("gateway, cli", "role pid leases", "config snapshot version"),
+    "hello": ("gateway, cli", "role pid leases", "config snapshot version usage: {day tokens: API key -> count}"),
     "snapshot": ("supervisor", "snapshot", None),
     "ensure_ready": ("gateway, cli", "model", "endpoint"),
     "drain": ("supervisor", "child_id", ""),
     "usage": ("supervisor", "", "children: child_id -> {in_flight last_used}"),
-    "report": ("gateway", "children: child_id -> {in_flight last_used}", None),
+    "report": ("gateway", "children: child_id -> {in_flight last_used}; usage: [{key day requests prompt_tokens "
+               "completion_tokens}], what came on top since the last report", None),
     "keep_alive": ("gateway", "model seconds (null = the default, negative = for ever, 0 = after this one)", None),
     "evict": ("gateway, cli", "model", "evicted: whether it was loaded"),
     "remove": ("gateway, cli", "model", ""),
@@ -77,12 +78,14 @@ class Link:
         with contextlib.suppress(OSError):
             self._send({"kind": kind, **fields})
 
-    def ask(self, kind: str, timeout: float | None = None, **fields: Any) -> Message:
+    def ask(self, kind: str, timeout: float | None = None, taken: Callable[[Message], None] | None = None,
+            **fields: Any) -> Message:
         """Send a message and wait up to `timeout` seconds for its answer.
 
-        Raises the error that the other side answered with, or LinkClosed.
+        `taken` gets the answer on the reader thread, before anything that follows it is read. Raises the error that
+        the other side answered with, or LinkClosed.
         """
-        waiter = _Waiter()
+        waiter = _Waiter(taken)
         self.ask_later(kind, waiter.put, **fields)
         if not waiter.event.wait(timeout):
             raise SupervisorGone(what=f"`{kind}`")
@@ -159,12 +162,15 @@ class Link:
 
 
 class _Waiter:
-    def __init__(self) -> None:
+    def __init__(self, taken: Callable[[Message], None] | None) -> None:
+        self._taken = taken
         self.event = threading.Event()
         self.message: Message | None = None
 
     def put(self, message: Message | None) -> None:
         self.message = message
+        if self._taken is not None and message is not None and "error" not in message:
+            self._taken(message)
         self.event.set()
 
 

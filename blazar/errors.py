@@ -59,7 +59,7 @@ class BindRefused(BlazarError):
     """cannot listen on {host}:{port}: {reason}; {remedy}"""
 
     slug = "bind-refused"
-    exit_code = 3
+    exit_code = 2
 
 
 class AlreadyRunning(BlazarError):

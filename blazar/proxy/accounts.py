@@ -7,8 +7,10 @@ the real count when it ends; the estimate counts until then, the real count from
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
 
 from blazar.errors import DailyQuotaExceeded, QuotaExceeded
 from blazar.units import format_duration
@@ -17,6 +19,8 @@ WINDOW = 60
 STEPS = 10
 """Of a second, in which a window counts: what happens within one step leaves together, at most 0.1 s late."""
 DAY = 86400
+COUNTS = ("requests", "prompt_tokens", "completion_tokens")
+"""What is reported of an API key, by day."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +83,13 @@ class Account:
         self._tokens = SlidingWindow()
         self._reserved = 0
         self._concurrent = 0
-        self._day = 0
+        self._day = ""
         self._today = 0
+        self._day_ends = 0.0
+        self._news: dict[str, list[int]] = {}
+        """COUNTS by day that were not taken yet."""
+        self._newest = [0, 0, 0]
+        """Those of this day."""
 
     def enter(self, tokens: int) -> None:
         """Count a request that expects to use so many tokens; `leave` follows when it has ended.
@@ -104,6 +113,8 @@ class Account:
                 raise self._refusal("daily_tokens", f"used or reserved {used} today", DAY - self._wall() % DAY)
         self._requests.add(now, 1)
         self._concurrent += 1
+        self._turn()
+        self._newest[0] += 1
 
     def leave(self) -> None:
         self._concurrent -= 1
@@ -118,14 +129,36 @@ class Account:
         used = prompt + completion
         if used:
             self._tokens.add(self._clock(), used)
-            self._today = self.today() + used
+            self._turn()
+            self._today += used
+            self._newest[1] += prompt
+            self._newest[2] += completion
 
     def today(self) -> int:
         """Tokens settled since midnight UTC."""
-        day = int(self._wall() // DAY)
-        if day != self._day:
-            self._day, self._today = day, 0
+        self._turn()
         return self._today
+
+    def restore(self, day: str, tokens: int) -> None:
+        """Take over what an earlier gateway worker counted on that day."""
+        self._turn()
+        if day == self._day:
+            self._today = max(self._today, tokens)
+
+    def take_news(self) -> list[dict[str, Any]]:
+        """What was counted since the last call, a row for each day."""
+        news, self._newest = self._news, [0, 0, 0]
+        self._news = {self._day: self._newest}
+        return [{"key": self.name, "day": day, **dict(zip(COUNTS, counts, strict=True))}
+                for day, counts in news.items() if any(counts)]
+
+    def _turn(self) -> None:
+        """Begin a new day when it is time."""
+        now = self._wall()
+        if not self._day_ends - DAY <= now < self._day_ends:
+            self._day, self._today = datetime.fromtimestamp(now, UTC).date().isoformat(), 0
+            self._day_ends = (now // DAY + 1) * DAY
+            self._newest = self._news.setdefault(self._day, [0, 0, 0])
 
     def _refusal(self, limit: str, used: str, wait: float) -> QuotaExceeded:
         kind = DailyQuotaExceeded if limit == "daily_tokens" else QuotaExceeded
@@ -141,11 +174,27 @@ class Accounts:
         self._clock = clock
         self._wall = wall
         self._accounts: dict[str, Account] = {}
+        self._told: tuple[str, Mapping[str, int]] = ("", {})
 
     def open(self, limits: Iterable[tuple[str, Limits]]) -> None:
         """Begin to count for these API keys."""
         for name, limit in limits:
             self._accounts[name] = Account(name, limit, self._clock, self._wall)
+        self._restore()
 
     def get(self, name: str) -> Account:
         return self._accounts[name]
+
+    def restore(self, day: str, tokens: Mapping[str, int]) -> None:
+        """Take over the tokens of that day, by the name of the API key, which the supervisor knows of."""
+        self._told = (day, tokens)
+        self._restore()
+
+    def take_news(self) -> list[dict[str, Any]]:
+        """What was counted since the last call: key, day, and COUNTS."""
+        return [row for account in self._accounts.values() for row in account.take_news()]
+
+    def _restore(self) -> None:
+        day, tokens = self._told
+        for name, account in self._accounts.items():
+            account.restore(day, tokens.get(name, 0))

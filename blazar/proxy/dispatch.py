@@ -131,8 +131,7 @@ def _end_relayed(exchange: Exchange, call: Call, error: Exception) -> Exception:
     if exchange.sink.gone:
         raise exchange.sink.departed()
     cause = _cause(exchange, error)
-    between_events = call.head.chunked and call.head.framing.at_boundary and call.meter.between_events
-    if exchange.stream and between_events and call.head.status == 200:
+    if exchange.stream and call.between_events and call.head.status == 200:
         exchange.sink.closing = True
         exchange.sink.write(chunk(exchange.dialect.stream_error(cause)) + LAST_CHUNK)
         exchange.sink.finish()

@@ -15,6 +15,8 @@ from blazar.telemetry.metrics import Series
 KEPT = 4096
 """Bytes at the end of an answer in which its counts are looked for."""
 EVENT_ENDS = (b"\n\n", b"\r\n\r\n")
+MOST = (1 << 63) - 1
+"""The largest count that is told: clients read 64-bit integers."""
 BYTES_A_TOKEN = 4
 """Of a request's body, for an estimate."""
 UNLIMITED_COMPLETION = 256
@@ -119,4 +121,4 @@ def take_counts(total: Usage, chunk: dict[str, Any]) -> None:
 
 
 def _number(value: Any, scale: int = 1) -> int:
-    return max(0, round(value * scale)) if isinstance(value, _NUMBER) else 0
+    return round(min(max(0, value * scale), MOST)) if isinstance(value, _NUMBER) else 0

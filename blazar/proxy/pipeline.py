@@ -29,7 +29,8 @@ ORDER = (
 
 GENERATION = frozenset(ORDER)
 """The stage set of routes that make a model answer."""
-ASKING = GENERATION
+ASKING = frozenset({"trace", "name", "auth", "quota", "capability", "knobs", "retry", "charge", "resolve",
+                    "admission"})
 """The stage set of routes that ask a model something without making it write."""
 LOADING = GENERATION - {"capability", "retry", "charge"}
 """The stage set of a request that only loads a model."""

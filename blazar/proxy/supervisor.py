@@ -72,9 +72,10 @@ class Supervisor:
         if self._link is None:
             return
         self._link.note("beat")
-        if self._ledger.revision != self._reported:
+        usage = self._ledger.accounts.take_news()
+        if usage or self._ledger.revision != self._reported:
             self._reported = self._ledger.revision
-            self._link.note("report", children=self._ledger.children())
+            self._link.note("report", children=self._ledger.children(), usage=usage)
 
     # -- the connection ----------------------------------------------------------------------------
 
@@ -86,16 +87,21 @@ class Supervisor:
     def _hello(self) -> Message:
         link = connect(self._control, self._hear, self._dropped)
         try:
-            answer = link.ask("hello", ANSWER_TIMEOUT, role="gateway", pid=os.getpid(), leases=self._ledger.leases())
+            answer = link.ask("hello", ANSWER_TIMEOUT, self._greeted, role="gateway", pid=os.getpid(),
+                              leases=self._ledger.leases())
         except BlazarError:
             link.close()
             raise
-        self._directory.replace(answer["snapshot"])
         self._reported = -1
         self._link = link
         if link.closed:
             self._dropped(link)
         return answer
+
+    def _greeted(self, answer: Message) -> None:
+        """On the reader's thread: a newer snapshot may follow at once, and must be the one that stays."""
+        self._directory.replace(answer["snapshot"])
+        self._ledger.accounts.restore(**answer["usage"])
 
     def _dropped(self, link: Link) -> None:
         if self._link is link:

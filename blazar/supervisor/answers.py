@@ -13,6 +13,7 @@ from blazar.store.store import Store
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import Gateway
 from blazar.supervisor.pool import Pool
+from blazar.supervisor.usage import Usage
 from blazar.supervisor.workers import Workers
 
 log = logging.getLogger(__name__)
@@ -22,7 +23,8 @@ class Answers:
     """`on_first_hello` is called when a gateway worker first greets: from then on clients are served."""
 
     def __init__(self, config: dict[str, Any], started_at: float, url: str, *, store: Store, fleet: Fleet,
-                 workers: Workers, gateway: Gateway, pool: Pool, on_first_hello: Callable[[], None]) -> None:
+                 workers: Workers, gateway: Gateway, pool: Pool, usage: Usage,
+                 on_first_hello: Callable[[], None]) -> None:
         self._config = config
         self._started_at = started_at
         self._url = url
@@ -31,6 +33,7 @@ class Answers:
         self._workers = workers
         self._gateway = gateway
         self._pool = pool
+        self._usage = usage
         self._on_first_hello: Callable[[], None] | None = on_first_hello
         self._models: dict[str, Any] = {}
         self._aliases: dict[str, str] = {}
@@ -57,8 +60,9 @@ class Answers:
     # -- what the gateway sees ---------------------------------------------------------------------------
 
     def read_store(self) -> None:
-        """Once, at boot: the models and aliases of the snapshot."""
+        """Once, at boot: the models and aliases of the snapshot, and what API keys have used today."""
         self._models, self._aliases = self._store.snapshot_models(), self._store.aliases()
+        self._usage.read()
         close_database()  # SQLite closes no file of other threads while this thread has it open
 
     def snapshot(self) -> dict[str, Any]:
@@ -93,7 +97,8 @@ class Answers:
         if link.role == "gateway":
             self._workers.join(link, link.peer_pid, message.get("leases"))
             self._gateway.greeted()
-        link.answer(message, config=self._config, snapshot=self.snapshot(), version=blazar.__version__)
+        link.answer(message, config=self._config, snapshot=self.snapshot(), version=blazar.__version__,
+                    usage=self._usage.today())
         if link.role == "gateway":
             call, self._on_first_hello = self._on_first_hello, None
             if call is not None:
@@ -147,3 +152,4 @@ class Answers:
 
     def _report(self, link: Link, message: Message) -> None:
         self._workers.report(link, message["children"])
+        self._usage.add(message.get("usage") or [])

@@ -32,6 +32,7 @@ from blazar.supervisor.notify import notify
 from blazar.supervisor.orphans import sweep
 from blazar.supervisor.pool import Pool
 from blazar.supervisor.server import ControlServer
+from blazar.supervisor.usage import Usage
 from blazar.supervisor.workers import Workers
 from blazar.telemetry import log as logs
 
@@ -79,8 +80,10 @@ class Daemon:
         self._fleet = Fleet(Means(self._loop, pool, paths, loader.prepare, self._changed), workers,
                             max_loaded=config.max_loaded_models, keep_alive=float(config.idle_timeout_secs or -1))
         self._gateway = Gateway(self._loop, paths, workers, self._listener, self._grace, self._give_up, launcher)
+        self._usage = Usage(pool)
         self._answers = Answers(config.as_dict(), time.time(), self._url, store=store, fleet=self._fleet,
                                 workers=workers, gateway=self._gateway, pool=Pool(self._loop, STORE_THREADS),
+                                usage=self._usage,
                                 on_first_hello=self._up)
         self._server = ControlServer(paths.control_socket, self._loop, self._answers.take, self._answers.drop)
         self._answers.read_store()  # after the control socket: a pull that ends from now on can tell us
@@ -100,8 +103,15 @@ class Daemon:
             self._gateway.kill()
             self._fleet.kill()
             self._server.close()
+            self._note_usage()
             sweep(self._paths)
         return self._exit_code
+
+    def _note_usage(self) -> None:
+        try:
+            self._usage.flush()
+        except BlazarError as error:
+            log.error("the last use of API keys could not be noted: %s", error)
 
     def _up(self) -> None:
         log.info("listening on %s", self._url)

@@ -146,12 +146,11 @@ ANSWERS = {
 }
 
 
-@pytest.mark.parametrize("case", ANSWERS)
-@pytest.mark.parametrize("bytewise", [False, True])
+# A byte too many that comes later meets an idle connection, which is closed.
+@pytest.mark.parametrize(("case", "bytewise"), [(case, bytewise) for case in ANSWERS for bytewise in (False, True)
+                                                if not (bytewise and case == "more than its length")])
 def test_the_client_checks_what_it_gets(built, case, bytewise):
     answer, errors, good = ANSWERS[case]
-    if case == "more than its length" and bytewise:
-        pytest.skip("a byte that comes later meets an idle connection, which is closed")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = threading.Thread(target=serve_once, args=(listener, answer, bytewise), daemon=True)
         server.start()

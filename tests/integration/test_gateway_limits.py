@@ -1,7 +1,10 @@
 """The limits of API keys at the real gateway: 429 in each dialect, and counts that are right however a request ends."""
 
 import json
+import os
+import signal
 import threading
+from datetime import UTC, datetime
 
 import pytest
 
@@ -156,3 +159,33 @@ def test_a_place_is_given_back_however_the_request_ends(gateway, ending):
         assert gateway.ask("ollama", key("held")).status == 502
     gateway.child.play = hello_world
     eventually(lambda: gateway.ask("ollama", key("held")).status == 200)
+
+
+def test_a_day_outlives_the_gateway_worker(tmp_path):
+    def today():
+        return datetime.now(UTC).date().isoformat()
+
+    with GatewayUnderTest(tmp_path, limits(ann={"daily_tokens": 400})) as gateway:
+        gateway.child.play = spend(150, 150)
+        assert gateway.ask("openai", key("ann"), stream=True, max_tokens=50).status == 200
+        rows = eventually(lambda: [row for note in gateway.supervisor.notes("report") for row in note["usage"]
+                                   if row["prompt_tokens"]])
+        assert rows == [{"key": "ann", "day": today(), "requests": 1, "prompt_tokens": 150, "completion_tokens": 150}]
+        gateway.supervisor.usage = {"day": today(), "tokens": {"ann": 390}}
+        gateway.supervisor.kill()
+        gateway.supervisor.launch()
+        gateway.supervisor.wait_for_hello(2)
+        eventually(lambda: gateway.request("GET", "/v1/models", headers=key("ann")).status == 200)
+        refused = gateway.ask("openai", key("ann"), max_tokens=50)
+        assert refused.status == 429 and "used or reserved 390 today" in is_error_of("openai", refused)
+
+
+def test_the_last_counts_are_told_before_the_worker_ends(tmp_path):
+    with GatewayUnderTest(tmp_path, limits(ann={})) as gateway:
+        gateway.child.play = spend(7, 8)
+        assert gateway.ask("openai", key("ann"), stream=False).status == 200
+        os.kill(gateway.supervisor.process.pid, signal.SIGTERM)
+        gateway.supervisor.process.wait(20)
+        rows = [row for note in gateway.supervisor.notes("report") for row in note["usage"]]
+        assert [sum(row[name] for row in rows) for name in ("requests", "prompt_tokens", "completion_tokens")] \
+            == [1, 7, 8]

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import threading
 import time
 
 import pytest
@@ -229,3 +230,20 @@ def test_silent_child_is_a_504(tmp_path):
         gateway.child.play = lambda talk: talk.client_closes()
         answer = gateway.request("POST", CHAT, ODD_BODY)
         assert answer.status == 504 and "child_header_timeout_secs" in is_error_of("openai", answer)
+
+
+def test_nothing_is_said_inside_a_chunk_that_the_client_has_not_whole(gateway):
+    """The end of an event, as it looks, is in the middle of a chunk; then comes what is no chunk."""
+    part = b"data: {}\n\n\r\n"
+
+    def play(talk):
+        talk.send(STREAM_HEAD + b"%x\r\n" % (len(part) + 4) + part)
+        gateway.reached.wait(5)
+        talk.send(b"more\r\nzz\r\n")
+    gateway.reached = threading.Event()
+    gateway.child.play = play
+    with gateway.connect() as sock:
+        sock.sendall(post(CHAT, stream_body()))
+        got = read_until(sock, part)
+        gateway.reached.set()
+        assert read_all(sock) == b"" and got.endswith(part)

@@ -17,10 +17,9 @@ import pytest
 from blazar.store.store import Store
 from blazar.supervisor.gateway import LAUNCHER
 from tests.support.daemon import Daemon
+from tests.support.real_engine import engine_path
 from tests.support.tiny_gguf import tiny_gguf
 from tests.support.waiting import until
-
-pytest.importorskip("xllamacpp")
 
 pytestmark = pytest.mark.slow
 
@@ -119,8 +118,8 @@ def link(file: Path) -> str:
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cancellation")
-    with Daemon(folder, launcher=LAUNCHER, engine_path=None, batch_size=BATCH, ubatch_size=BATCH, default_ctx=40_000,
-                slots=1) as daemon:
+    with Daemon(folder, launcher=LAUNCHER, engine_path=engine_path(), batch_size=BATCH, ubatch_size=BATCH,
+                default_ctx=40_000, slots=1) as daemon:
         model = Store(daemon.paths).install_file(tiny_gguf(folder / "slow.gguf", ctx=40_000), "slow")["name"]
         engine = Engine(daemon.start(), model)
         engine.measure_batch()

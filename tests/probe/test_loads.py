@@ -300,7 +300,7 @@ def test_remove_unloads_and_forgets(daemon):
     assert link.ask("describe", 5, model=model)["model"]["model_info"]["general.name"] == "solo"
     link.ask("remove", 10, model=model)
     assert not processes.is_alive(endpoint["pid"])
-    assert model not in daemon.get("/snapshot")[1]["models"]
+    until(lambda: model not in daemon.get("/snapshot")[1]["models"], what="the snapshot without the model")
     link.close()
 
 

@@ -32,7 +32,16 @@ def whole(status: bytes, value: object) -> bytes:
 
 ANSWERED = whole(b"200 OK", {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}}]})
 REFUSED = whole(b"400 Bad Request", {"error": {"code": 400, "message": "cannot parse it", "type": "invalid_request"}})
+FIXED = {b"/apply-template": whole(b"200 OK", {"prompt": "x"}), b"/tokenize": whole(b"200 OK", {"tokens": [1, 2]})}
 PROPS = whole(b"200 OK", {"total_slots": SLOTS, "default_generation_settings": {"n_ctx": 4096}})
+
+
+def embedded(asked: dict) -> bytes:
+    """A vector for each input, as llama-server reads inputs: one text, one list of tokens, or a list of either."""
+    given = asked.get("input")
+    count = len(given) if isinstance(given, list) and given and not isinstance(given[0], int) else 1
+    return whole(b"200 OK", {"data": [{"index": index, "embedding": [0.5, 0.25, 1.0]} for index in range(count)],
+                             "usage": {"prompt_tokens": count, "total_tokens": count}})
 
 
 def converse(sock: socket.socket) -> None:
@@ -70,16 +79,18 @@ def answer(sock: socket.socket, head: bytes, body: bytes) -> bool:
             sock.sendall(base64.b64decode(piece))
         return then == "keep"
     else:
-        sock.sendall(plain(body))
+        sock.sendall(plain(head.split(b" ", 2)[1], body))
     return True
 
 
-def plain(body: bytes) -> bytes:
+def plain(path: bytes, body: bytes) -> bytes:
     try:
         asked = json.loads(body)
     except (ValueError, RecursionError):
         return REFUSED
-    return STREAMED if asked.get("stream") else ANSWERED
+    if path == b"/v1/embeddings":
+        return embedded(asked)
+    return FIXED.get(path) or (STREAMED if asked.get("stream") else ANSWERED)
 
 
 def main() -> None:

@@ -54,6 +54,7 @@ class FakeSupervisor:
         """What `ensure_ready` brings up."""
         self.load_seconds = 0.0
         self.config = config or {}
+        self.usage: dict[str, Any] = {"day": "2026-01-31", "tokens": {}}
         self.heard: list[Message] = []
         self.links: list[Link] = []
         self.process: subprocess.Popen[bytes] | None = None
@@ -136,7 +137,8 @@ class FakeSupervisor:
                 sock, _ = server.accept()
             except OSError:
                 return
-            self.links.append(Link(sock, self._hear).start())
+            self.links.append(Link(sock, self._hear))
+            self.links[-1].start()  # only now: who has heard its hello may ask for the link
 
     def notes(self, kind: str) -> list[Message]:
         return [message for message in list(self.heard) if message["kind"] == kind]
@@ -167,7 +169,8 @@ class FakeSupervisor:
             link.refuse(message, error)
 
     def on_hello(self, message: Message) -> dict[str, Any]:
-        return {"config": self.config, "snapshot": self.snapshot(), "version": blazar.__version__}
+        return {"config": self.config, "snapshot": self.snapshot(), "version": blazar.__version__,
+                "usage": self.usage}
 
     def on_ensure_ready(self, message: Message) -> dict[str, Any]:
         time.sleep(self.load_seconds)

@@ -8,12 +8,15 @@ from typing import Any
 from blazar.paths import Paths
 from blazar.store.store import Store
 
+EMBEDDING = "bert"
+"""The architecture of a model that embeds."""
 
-def write_header(path: Path, title: str, ctx: int = 4096) -> Path:
+
+def write_header(path: Path, title: str, ctx: int = 4096, architecture: str = "llama") -> Path:
     """A GGUF file whose title makes its content, and so its digest, its own."""
-    texts = {"general.architecture": "llama", "general.name": title}
-    numbers = {"llama.context_length": ctx, "llama.embedding_length": 64, "llama.block_count": 2,
-               "llama.attention.head_count": 4, "general.file_type": 0}
+    texts = {"general.architecture": architecture, "general.name": title}
+    shape = {"context_length": ctx, "embedding_length": 64, "block_count": 2, "attention.head_count": 4}
+    numbers = {**{f"{architecture}.{key}": value for key, value in shape.items()}, "general.file_type": 0}
     head = struct.pack("<4sIQQ", b"GGUF", 3, 1, len(texts) + len(numbers))
     pairs = [_text(key) + struct.pack("<I", 8) + _text(value) for key, value in texts.items()]
     pairs += [_text(key) + struct.pack("<II", 4, value) for key, value in numbers.items()]
@@ -23,9 +26,10 @@ def write_header(path: Path, title: str, ctx: int = 4096) -> Path:
     return path
 
 
-def install_stub(paths: Paths, name: str, work: Path, **scenario: Any) -> str:
+def install_stub(paths: Paths, name: str, work: Path, architecture: str = "llama", **scenario: Any) -> str:
     """Install such a model; its canonical name."""
-    model = Store(paths).install_file(write_header(work / f"{name}.gguf", name), name)
+    file = write_header(work / f"{name}.gguf", name, architecture=architecture)
+    model = Store(paths).install_file(file, name)
     if scenario:
         play(paths, model["digest"], **scenario)
     return model["name"]

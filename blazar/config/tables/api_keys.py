@@ -22,7 +22,7 @@ FIELDS = (
     Setting("tpm", Int(1), None,
             doc="Tokens a minute."),
     Setting("daily_tokens", Int(1, 2**53), None,
-            doc="Tokens a day."),
+            doc="Tokens a day, which begins at midnight UTC."),
     Setting("max_concurrent", Int(1, 10**6), None,
             doc="Requests at the same time."),
     Setting("weight", Float(0, 1000, above=True), None,

@@ -56,7 +56,7 @@ class Trace:
             metrics.overhead.observe(exchange.overhead)
         if isinstance(error, ClientSlow):
             metrics.slow_clients.add()
-        elif _left(exchange, error):
+        elif isinstance(error, ClientGone):
             metrics.disconnects.add()
 
     def _write(self, exchange: Exchange, arrived_at: float, status: int, error: BaseException | None) -> None:
@@ -82,7 +82,7 @@ def audit_line(exchange: Exchange, arrived_at: float, ended: float, status: int,
         "stream": exchange.stream,
         "status": status,
         "error": public(error).slug if isinstance(error, Exception) and not isinstance(error, ClientGone) else None,
-        "client_gone": _left(exchange, error),
+        "client_gone": isinstance(error, ClientGone),
         "prompt_tokens": usage.prompt_tokens if usage is not None else 0,
         "completion_tokens": usage.completion_tokens if usage is not None else 0,
         "estimated": usage is not None and usage.estimated,
@@ -99,7 +99,3 @@ def _status(exchange: Exchange, error: BaseException) -> int:
     if isinstance(error, BlazarError):
         return error.status
     return CLIENT_LEFT if isinstance(error, ClientGone) else BlazarError.status
-
-
-def _left(exchange: Exchange, error: BaseException | None) -> bool:
-    return exchange.sink.gone or isinstance(error, ClientGone)

@@ -88,6 +88,11 @@ class Client:
             with contextlib.suppress(BlockingIOError):
                 return self._bare.recv(size)
 
+    @property
+    def ahead(self) -> bool:
+        """Something is there that can be read without waiting."""
+        return bool(self._unread)
+
     def unread(self, data: bytes) -> None:
         """Have `data` read once more."""
         self._unread = data + self._unread

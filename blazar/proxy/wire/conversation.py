@@ -54,6 +54,8 @@ class Conversation:
                     another = self._answer_unusual(raw)
             if not another:
                 return
+            if self._client.ahead:  # who sent its next request already must not have us to itself
+                self._worker.app.gateway.pace()
 
     def _more(self) -> bytes:
         left = self._head_until - time.monotonic()

@@ -13,6 +13,7 @@ from gevent import Timeout
 
 from blazar.errors import ChildFailed, ChildSilent
 from blazar.proxy.exchange import Exchange, Retryable, Sink
+from blazar.proxy.greens import MOMENT, sleep
 from blazar.proxy.meter import Meter
 from blazar.proxy.wire.flow import ChildClosed, Flow
 from blazar.proxy.wire.framing import BadFraming
@@ -22,7 +23,9 @@ from blazar.transport import Endpoint
 from blazar.units import format_duration
 
 LARGE = 1 << 16
-"""Bytes from which a body is sent on its own: one packet more costs less than to copy it."""
+"""Bytes from which a body is sent on its own, in slices."""
+SLICE = 1 << 20
+"""Bytes of a large body that are sent at a time."""
 SETTLE = 0.2
 """Seconds for the framing that follows the last event of a stream."""
 
@@ -38,6 +41,8 @@ class Call:
         self._connection: Connection
         self._rest = b""
         """Bytes of the answer that nobody has looked at yet."""
+        self._at_boundary = True
+        """Where the pieces so far end, a chunk may begin."""
         self._head: Head | None = None
 
     @property
@@ -50,6 +55,11 @@ class Call:
         """The head of the answer, once `ask` has returned."""
         assert self._head is not None
         return self._head
+
+    @property
+    def between_events(self) -> bool:
+        """Where the pieces so far end, which the client has, an event may begin."""
+        return self.head.chunked and self._at_boundary and self.meter.between_events
 
     def __enter__(self) -> "Call":
         try:
@@ -100,9 +110,11 @@ class Call:
         head, body = request_head(exchange, self._endpoint), exchange.upstream_body
         if len(body) <= LARGE:
             self._connection.send(head + body)
-        else:
-            self._connection.send(head)
-            self._connection.send(body)
+            return
+        self._connection.send(head)
+        for start in range(0, len(body), SLICE):
+            self._connection.send(body[start:start + SLICE])
+            sleep(MOMENT)  # a socket that takes everything would keep others waiting
 
     def _read_head(self) -> Head:
         while True:
@@ -163,6 +175,7 @@ class Call:
         self.meter.add(payload, time.monotonic())
         if framing.ended and not framing.clean:
             raise BadFraming("more bytes than its body has")
+        self._at_boundary = framing.at_boundary
         return payload
 
     def _take_framed(self, data: bytes) -> bytes:

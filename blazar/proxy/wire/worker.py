@@ -64,6 +64,7 @@ class GatewayWorker(GeventWorker):
         for client in self._idle:
             client.shut(_socket.SHUT_RD)  # what has already come is still read
         self._drain(servers, gateway)
+        gateway.supervisor.tick()  # the last counts
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         super().handle_exit(sig, frame)

@@ -56,6 +56,15 @@ VALID: list[tuple[str, str, str, dict[str, Any]]] = [
                 {"type": "text", "text": "ok"}], "is_error": True}, {"type": "text", "text": "go on"}]}]}),
     ("anthropic", "POST", "/v1/messages", {"model": "solo", "max_tokens": 5, "messages": [
         {"role": "user", "content": "x"}]}),
+    ("anthropic", "POST", "/v1/messages/count_tokens", {"model": "solo", "system": "s", "messages": [
+        {"role": "user", "content": [{"type": "text", "text": "x"}]}]}),
+    ("openai", "POST", "/v1/embeddings", {"model": "embed", "input": ["a", "b"], "encoding_format": "float",
+                                          "dimensions": None, "user": "u"}),
+    ("openai", "POST", "/v1/embeddings", {"model": "embed", "input": [[1, 2], [3]], "encoding_format": "base64"}),
+    ("openai", "POST", "/v1/embeddings", {"model": "embed", "input": [1, 2, 3]}),
+    ("ollama", "POST", "/api/embed", {"model": "embed", "input": ["a", ""], "truncate": True, "options": {},
+                                      "dimensions": 2, "keep_alive": "5m"}),
+    ("ollama", "POST", "/api/embeddings", {"model": "embed", "prompt": "x"}),
     ("ollama", "POST", "/api/show", {"model": "solo"}),
     ("ollama", "POST", "/api/show", {"name": "solo", "verbose": True}),
     ("ollama", "DELETE", "/api/delete", {"model": "nobody"}),

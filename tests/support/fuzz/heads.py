@@ -10,7 +10,8 @@ from tests.support.fuzz.mutate import spoil_bytes
 METHODS = [b"GET", b"GET", b"POST", b"POST", b"HEAD", b"PUT", b"DELETE", b"OPTIONS", b"PATCH", b"get", b"G\0T", b"",
            b"CONNECT", b"TRACE", b"PRI", b"X" * 300]
 PATHS = [b"/", b"/healthz", b"/api/version", b"/api/tags", b"/api/ps", b"/v1/models", b"/v1/models/solo",
-         b"/v1/models/a/b/c", b"/v1/models/a%2Fb", b"/api/chat", b"/v1/chat/completions", b"/v1/messages", b"/api/show",
+         b"/v1/models/a/b/c", b"/v1/models/a%2Fb", b"/api/chat", b"/v1/chat/completions", b"/v1/messages",
+         b"/api/show", b"/v1/embeddings", b"/v1/messages/count_tokens", b"/api/embed",
          b"/nope", b"/v1/nope", b"/%00", b"/%ff%fe", b"/..//..", b"//", b"*", b"http://localhost/healthz", b"/?a=b&c",
          b"/healthz?" + b"q" * 5000, b"/" + b"p" * 9000, b"/\xff", b"/a b", b"/%", b"?", b""]
 VERSIONS = [b"HTTP/1.1"] * 8 + [b"HTTP/1.0", b"HTTP/1.0", b"HTTP/2.0", b"HTTP/1.2", b"HTTP/0.9", b"http/1.1", b"HTTP/1",

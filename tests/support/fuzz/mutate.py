@@ -4,7 +4,8 @@ import json
 from random import Random
 from typing import Any
 
-ODD = [None, True, False, 0, -1, 1, 1.5, -0.0, 1e300, 2**63, 2**64, 10**40, "", " ", "x", "\ud800", "\0", "é😀", "5m",
+NUMBERS = [0, -1, 1, 1.5, -0.0, 5e-324, 1e300, 1.7e308, -1.7e308, 2**31, 2**53 + 1, 2**63, -2**63, 2**64, 10**40]
+ODD = [None, True, False, *NUMBERS, "", " ", "x", "\ud800", "\0", "é😀", "5m",
        "http://127.0.0.1/", "data:image/png;base64,AAAA", [], [None], ["x"], [[]], [{}], {}, {"type": "x"},
        {"": None}, {"type": "text", "text": None}, {"role": "tool", "content": []}, "user", "system", "developer",
        "tool", "assistant", "text", "json", "auto", "none", "tool_use", "tool_result", "image", "a/b:c", "x" * 300]
@@ -46,6 +47,8 @@ def _spoil_list(items: list[Any], chance: Random) -> list[Any]:
 
 
 def _other(value: Any, chance: Random) -> Any:
+    if isinstance(value, int | float) and chance.random() < 0.5:
+        return chance.choice(NUMBERS)
     roll = chance.random()
     if roll < 0.1:
         return [value]

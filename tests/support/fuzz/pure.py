@@ -64,8 +64,9 @@ class Pure:
         if chance.random() < 0.2:
             data = spoil_bytes(data, chance)
         name = chance.choice(["ollama", "anthropic"])
+        stops = chance.choice([(), (), ("lo",), ("\n\n", "é", "data: xHel")])
         try:
-            whole, pieces = (_translated(name, parts) for parts in ([data], cut(data, number)))
+            whole, pieces = (_translated(name, parts, stops) for parts in ([data], cut(data, number)))
         except Exception as error:
             raise Fault(f"{name}: {error!r}", data) from error
         if not _same(whole, pieces):
@@ -73,11 +74,11 @@ class Pure:
         return f"{name} {whole[1]}"
 
 
-def _translated(name: str, pieces: list[bytes]) -> tuple[bytes, str]:
+def _translated(name: str, pieces: list[bytes], stops: tuple[str, ...]) -> tuple[bytes, str]:
     """What a streaming client gets for a child's bytes, and how it ended."""
     head, _, body = b"".join(pieces).partition(b"\r\n\r\n")
     dialect = dialects()[name]
-    exchange = Exchange("r", dialect, "chat", "m", True, b"", {})
+    exchange = Exchange("r", dialect, "chat", "m", True, b"", {}, stops=stops)
     translator, reader = dialect.translator(exchange), SseReader()
     got: list[bytes] = []
     try:

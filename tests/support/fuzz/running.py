@@ -10,10 +10,11 @@ import psutil
 from blazar.supervisor.gateway import LAUNCHER
 from tests.support.daemon import ROOT, Daemon
 from tests.support.fuzz.client import Client
+from tests.support.stub_model import EMBEDDING
 from tests.support.waiting import until
 
 ENGINE = ROOT / "tests" / "stubs" / "playing_engine.py"
-MODEL = "solo:q4_0"
+MODEL, EMBEDDER = "solo:q4_0", "embed:f16"
 TROUBLE = re.compile(r"Traceback|\bCRITICAL\b|\bERROR\b")
 SPARE_DESCRIPTORS = 2
 """Connections to the engine that the worker may happen to hold open."""
@@ -37,6 +38,7 @@ class Running:
     def __init__(self, folder: Path) -> None:
         self.daemon = Daemon(folder, tuple(LAUNCHER), engine_path=str(ENGINE), slots=8, idle_timeout_secs=0)
         self.daemon.install(MODEL)
+        self.daemon.install(EMBEDDER, architecture=EMBEDDING)
         self.daemon.start()
         self.wake()
 

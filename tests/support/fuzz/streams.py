@@ -21,7 +21,7 @@ MARK = "PLAY:"
 ROUTES = [("openai", "/v1/chat/completions"), ("openai", "/v1/completions"), ("ollama", "/api/chat"),
           ("ollama", "/api/generate"), ("anthropic", "/v1/messages")]
 WORDS = ["Hel", "lo", " ", "é", "😀", "\n", "a\r\nb", "data: x", "\n\n", '"', "\\", "[DONE]", "\u2028", ""]
-CUT, GARBLED, WHOLE = "cut", "garbled", "whole"
+CUT, GARBLED, ODD, WHOLE = "cut", "garbled", "odd", "whole"
 
 
 @dataclass
@@ -103,11 +103,11 @@ def answer(body: bytes, chance: Random) -> tuple[bytes, bool]:
 
 
 def make(chance: Random, number: int) -> Play:
-    kind = chance.choice([WHOLE, WHOLE, CUT, CUT, GARBLED, GARBLED, "odd"])
+    kind = chance.choice([WHOLE, WHOLE, CUT, CUT, GARBLED, ODD, ODD])
     events = chunks(chance)
-    if kind == "odd":
-        events = [spoil_value(event, chance) if chance.random() < 0.3 else event for event in events]
-        kind = GARBLED
+    if kind == ODD:
+        for _ in range(chance.choice([1, 2, 4])):
+            events = [spoil_value(event, chance) if chance.random() < 0.3 else event for event in events]
         if chance.random() < 0.2:
             events.insert(chance.randrange(len(events)), {"error": {"code": chance.choice([400, 500, "x", None]),
                                                                     "message": chance.choice(["no", None, 5])}})

@@ -221,3 +221,43 @@ def test_any_schedule_of_arrivals_cancellations_and_failures_is_counted_exactly(
         ann.settle(reserved, 0, 0)
         ann.leave()
     assert (ann._reserved, ann._concurrent) == (0, 0)
+
+
+# -- from worker to worker, and day to day ---------------------------------------------------------------
+
+
+def test_news_are_told_once_by_day():
+    wall = Clock(MIDNIGHT - 1)
+    accounts = Accounts(Clock(), wall)
+    accounts.open([("ann", Limits()), ("bob", Limits())])
+    ann = accounts.get("ann")
+    ann.enter(0)
+    ann.settle(0, 2, 3)
+    wall.now = MIDNIGHT
+    ann.settle(0, 10, 20)
+    assert accounts.take_news() == [
+        {"key": "ann", "day": "2024-10-03", "requests": 1, "prompt_tokens": 2, "completion_tokens": 3},
+        {"key": "ann", "day": "2024-10-04", "requests": 0, "prompt_tokens": 10, "completion_tokens": 20}]
+    assert accounts.take_news() == []
+
+
+@pytest.mark.parametrize("first", ["told", "opened"])
+def test_a_new_worker_goes_on_where_the_last_one_was(first):
+    accounts = Accounts(Clock(), Clock(MIDNIGHT))
+    opened = [("ann", Limits(daily_tokens=100)), ("bob", Limits(daily_tokens=100))]
+    steps = [lambda: accounts.restore("2024-10-04", {"ann": 95, "gone": 7}), lambda: accounts.open(opened)]
+    for step in steps if first == "told" else reversed(steps):
+        step()
+    assert (accounts.get("ann").today(), accounts.get("bob").today()) == (95, 0)
+    assert refusal(accounts.get("ann"), 6).limit == "daily_tokens"
+    assert accounts.take_news() == []
+
+
+def test_what_is_told_of_another_day_or_is_older_changes_nothing():
+    accounts = Accounts(Clock(), Clock(MIDNIGHT))
+    accounts.open([("ann", Limits())])
+    accounts.get("ann").settle(0, 5, 5)
+    accounts.restore("2024-10-03", {"ann": 1000})
+    assert accounts.get("ann").today() == 10
+    accounts.restore("2024-10-04", {"ann": 4})
+    assert accounts.get("ann").today() == 10

@@ -6,6 +6,7 @@ import pytest
 
 from blazar.proxy.assemble import Assembler, Piece, arguments_of
 from blazar.proxy.exchange import ToolCall, Usage
+from blazar.proxy.meter import MOST
 from tests.support.wire import call, chunk, counts
 
 
@@ -136,3 +137,12 @@ def test_text_held_back_comes_before_a_call():
     assembler.feed(chunk("ST"))
     piece = assembler.feed(chunk(tool_calls=[call(0, "{}", "a", "f")]))
     assert (piece.text, piece.calls) == ("ST", True)
+
+
+@pytest.mark.parametrize(("told", "wanted"), [(1.7e308, MOST), (2**64, MOST), (-1.7e308, 0), (-1, 0), ("7", 0),
+                                              (1.4, 1)])
+def test_whatever_number_a_child_counts_clients_can_read_it(told, wanted):
+    assembler = Assembler()
+    assembler.feed({"timings": {"prompt_n": told, "prompt_ms": told, "predicted_n": told, "predicted_ms": told}})
+    usage = assembler.finish().usage
+    assert usage.prompt_tokens == usage.completion_tokens == wanted and 0 <= usage.prompt_ns <= MOST

@@ -9,6 +9,11 @@ BEFORE = [
     # stage, stage after it, why
     ("trace", "name", "a refused name is traced too"),
     ("name", "auth", "no spelling may slip past the allowed models"),
+    ("auth", "quota", "whoever may not use the model uses up nothing"),
+    ("quota", "capability", "whatever answers after it counts as a request"),
+    ("quota", "retry", "a second attempt is no second request"),
+    ("retry", "charge", "each attempt is charged"),
+    ("charge", "admission", "what waits for its slot has its tokens reserved"),
     ("auth", "capability", "nothing is told to whom the model is not allowed"),
     ("auth", "knobs", "nothing is told to whom the model is not allowed"),
     ("capability", "admission", "a model that cannot do it is not loaded for it"),

@@ -39,7 +39,7 @@ def test_useless_host_is_refused_in_words(host):
         listen(host, 0, "abc")
     assert caught.value.message.startswith(f"cannot listen on {host}:0: ")
     assert caught.value.message.endswith("choose an address of this machine with `--host` or `host = ...`")
-    assert caught.value.exit_code == 3
+    assert caught.value.exit_code == 2
 
 
 def test_port_of_root_is_refused_in_words():

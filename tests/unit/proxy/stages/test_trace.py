@@ -1,29 +1,118 @@
-"""Stage `trace`: what is counted of an exchange that ended early."""
+import json
 
 import pytest
 
+from blazar.errors import ChildFailed, ShuttingDown
+from blazar.proxy.auth import ApiKey
 from blazar.proxy.dialects.openai import OpenAIDialect
-from blazar.proxy.exchange import ClientGone, ClientSlow, Exchange
+from blazar.proxy.exchange import ClientGone, ClientSlow, Exchange, Reply, Usage
 from blazar.proxy.ledger import Ledger
 from blazar.proxy.stages.trace import Trace
+from blazar.telemetry.audit import AuditLog
 from blazar.telemetry.metrics import Metrics
 
 
-class NoSink:
-    started = False
-    gone = False
+class Sink:
+    """How far an answer came."""
+
+    def __init__(self, status=0, gone=False):
+        self.started, self.status, self.gone = bool(status), status, gone
 
 
-@pytest.mark.parametrize(("cause", "gone", "slow"), [(ClientGone(), 1, 0), (ClientSlow(), 0, 1)])
-def test_cancelled_exchanges_are_counted_by_their_cause(cause, gone, slow):
-    ledger, metrics = Ledger(), Metrics()
-    exchange = Exchange(id="r", dialect=OpenAIDialect(), operation="chat", asked="m", stream=False, body=b"",
-                        payload={})
-    exchange.sink = NoSink()
+class Bench:
+    def __init__(self, folder):
+        self.now = 50.0
+        self.ledger, self.metrics, self.file = Ledger(lambda: self.now), Metrics(), folder / "audit.jsonl"
+        self.audit = AuditLog(self.file)
 
-    def forward(_):
-        raise cause
-    with pytest.raises(ClientGone):
-        Trace(ledger, metrics, None)(exchange, forward)
-    assert (metrics.disconnects.value(), metrics.slow_clients.value()) == (gone, slow)
-    assert ledger.under_way() == metrics.in_flight.value() == 0
+    def run(self, exchange, outcome):
+        def forward(_):
+            self.now += 2.5
+            if isinstance(outcome, BaseException):
+                raise outcome
+            return outcome
+
+        assert self.metrics.in_flight.value() == 0
+        try:
+            return Trace(self.ledger, self.metrics, self.audit, lambda: 1767225600.0)(exchange, forward)
+        finally:
+            assert (self.metrics.in_flight.value(), self.ledger.under_way()) == (0, 0)
+
+    def line(self):
+        line, = self.file.read_text().splitlines()
+        return json.loads(line)
+
+
+@pytest.fixture
+def bench(tmp_path):
+    return Bench(tmp_path)
+
+
+def exchange(sink, **more):
+    made = Exchange(id="req_1", dialect=OpenAIDialect(), operation="chat", asked="Solo", stream=True, body=b"",
+                    payload={}, model="solo:q4_0", **more)
+    made.sink = sink
+    return made
+
+
+def test_a_good_answer(bench):
+    asked = exchange(Sink(200), started=49.5, first_byte=51.0, overhead=0.0007, load_ns=250_000_000,
+                     api_key=ApiKey("ann", b""), usage=Usage(prompt_tokens=7, completion_tokens=3))
+    assert bench.run(asked, Reply(200)).status == 200
+    assert bench.line() == {
+        "time": "2026-01-01T00:00:00.000000Z", "id": "req_1", "key": "ann", "dialect": "openai", "operation": "chat",
+        "asked": "Solo", "model": "solo:q4_0", "stream": True, "status": 200, "error": None, "client_gone": False,
+        "prompt_tokens": 7, "completion_tokens": 3, "estimated": False, "load_ms": 250.0, "first_byte_ms": 1500.0,
+        "total_ms": 3000.0}
+    assert bench.metrics.generations.value("openai", "chat", "2xx") == 1
+    assert bench.metrics.first_byte.series("solo:q4_0").sum == 1.5
+    assert bench.metrics.overhead.series().sum == 0.0007
+
+
+@pytest.mark.parametrize(("sink", "outcome", "status", "slug", "gone"), [
+    (Sink(), ChildFailed("x"), 502, "child-failed", False),
+    (Sink(), ZeroDivisionError(), 500, "error", False),
+    (Sink(), ClientGone(), 499, None, True),
+    (Sink(200), ClientGone(), 200, None, True),
+    (Sink(200), ClientSlow(), 200, None, True),
+    (Sink(200), ZeroDivisionError(), 200, "error", False),
+    (Sink(), KeyboardInterrupt(), 500, None, False),
+    (Sink(200, gone=True), ClientGone(), 200, None, True)])
+def test_what_was_raised(bench, sink, outcome, status, slug, gone):
+    with pytest.raises(type(outcome)):
+        bench.run(exchange(sink), outcome)
+    line = bench.line()
+    assert (line["status"], line["error"], line["client_gone"]) == (status, slug, gone)
+    assert bench.metrics.generations.value("openai", "chat", f"{status // 100}xx") == 1
+    assert bench.metrics.slow_clients.value() == (type(outcome) is ClientSlow)
+    assert bench.metrics.disconnects.value() == (gone and type(outcome) is not ClientSlow)
+
+
+def test_who_leaves_once_all_is_said_has_not_left_early(bench):
+    bench.run(exchange(Sink(200, gone=True)), Reply(200))
+    assert bench.line()["client_gone"] is False and bench.metrics.disconnects.value() == 0
+
+
+def test_an_error_told_inside_a_stream(bench):
+    bench.run(exchange(Sink(200)), Reply(200, complete=False, error=ShuttingDown()))
+    assert (bench.line()["status"], bench.line()["error"]) == (200, "shutting-down")
+
+
+def test_who_comes_after_the_end_is_noted_too(bench):
+    bench.ledger.end_all(ShuttingDown())
+    with pytest.raises(ShuttingDown):
+        bench.run(exchange(Sink()), Reply(200))
+    assert (bench.line()["status"], bench.line()["error"]) == (503, "shutting-down")
+
+
+def test_what_cannot_be_written_is_counted(bench, tmp_path):
+    bench.audit.close()
+    assert bench.run(exchange(Sink(200)), Reply(200)).status == 200
+    assert bench.metrics.audit_lost.value() == 1
+
+
+def test_names_cannot_break_a_line(bench):
+    asked = exchange(Sink(200))
+    asked.asked = 'a"\n{"id":"forged"}\n' + "x" * 5000
+    bench.run(asked, Reply(200))
+    assert bench.line()["id"] == "req_1" and len(bench.line()["asked"]) == 200
