@@ -113,8 +113,9 @@ class Request:
 def _headers(environ: dict[str, Any]) -> dict[str, str]:
     headers = {name[5:].replace("_", "-").lower(): value for name, value in environ.items()
                if name.startswith("HTTP_") and name != EXPECTS}
-    if environ.get("CONTENT_TYPE"):
-        headers["content-type"] = environ["CONTENT_TYPE"]
+    for name, key in (("content-type", "CONTENT_TYPE"), ("content-length", "CONTENT_LENGTH")):
+        if environ.get(key):
+            headers[name] = environ[key]
     return headers
 
 

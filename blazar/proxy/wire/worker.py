@@ -7,6 +7,7 @@ library, and modules of ours for which the same holds.
 
 import _socket
 import contextlib
+import gc
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -26,6 +27,8 @@ ERROR_TIME = 2.0
 """Seconds for the last errors to reach their clients once exchanges were ended."""
 GLANCE = 0.05
 """Seconds between looks at whether the last connection has closed."""
+YOUNG_OBJECTS = 10_000
+"""New objects after which Python looks for cycles; a request leaves none behind, so there is little to find."""
 SWEEP = 1.0
 """Seconds between looks at what waits for a client."""
 REFUSERS = 64
@@ -53,6 +56,9 @@ class GatewayWorker(GeventWorker):
         gateway = self.app.gateway
         gateway.supervisor.on_stopping = self._end_after
         servers = [self._listen(listener) for listener in self.sockets]
+        gc.collect()
+        gc.freeze()  # what is here stays, and need not be looked at again
+        gc.set_threshold(YOUNG_OBJECTS)
         sweeps = gevent.get_hub().loop.timer(SWEEP, repeat=SWEEP)
         sweeps.start(self._sweep)
         while self.alive:

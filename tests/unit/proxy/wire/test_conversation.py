@@ -1,0 +1,153 @@
+"""The lean front end: every split of a connection's bytes, odd requests among ordinary ones, clients that leave."""
+
+import contextlib
+import json
+import re
+from types import SimpleNamespace
+
+import gevent
+import pytest
+from gevent import socket
+from gunicorn.config import Config
+
+from blazar.proxy.exchange import ClientGone
+from blazar.proxy.request import REQUEST, Request
+from blazar.proxy.wire.client import Client
+from blazar.proxy.wire.conversation import Conversation, Door
+from blazar.proxy.wire.lean import FIELDS
+from blazar.proxy.wire.sinks import SocketSink
+
+ORDINARY = b"POST /a?x=1 HTTP/1.1\r\nHost: h\r\nX-One: 1\r\nX-One: 2\r\nContent-Length: 5\r\n\r\nhello"
+EMPTY = b"\r\nGET /b HTTP/1.1\r\nHost: h\r\n\r\n"
+CHUNKED = b"POST /c HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"
+ESCAPED = b"GET /d%20d HTTP/1.1\r\nHost: h\r\n\r\n"
+LAST = b"GET /e HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
+ALL = ORDINARY + EMPTY + CHUNKED + ESCAPED + ORDINARY + LAST
+
+
+class Worker:
+    """What a conversation needs of gunicorn's worker; its application echoes."""
+
+    def __init__(self) -> None:
+        self.cfg = Config()
+        self.app = SimpleNamespace(gateway=SimpleNamespace(pace=lambda: None))
+        self.seen: list[dict] = []
+        self.refused: list[str] = []
+
+    @property
+    def wsgi(self):
+        return self
+
+    def __call__(self, environ, start_response):
+        request = environ[REQUEST] = Request(environ, max_body=1000, write_timeout=5.0)
+        try:
+            body = request.body()
+        except ClientGone:
+            return
+        self.seen.append({"lean": FIELDS in environ, "method": request.method, "path": request.path,
+                          "query": environ["QUERY_STRING"], "headers": request.headers, "body": body.decode()})
+        request.answer(200, json.dumps(len(self.seen)).encode())
+
+    def refuse_head(self, client, began, error):
+        self.refused.append(error.slug)
+        sink = SocketSink(client, closing=True)
+        sink.start(400, [("Content-Length", "0")])
+        sink.finish()
+
+    @contextlib.contextmanager
+    def answering(self, client):
+        yield
+
+
+class Talk:
+    """A conversation over a socket pair, in a greenlet."""
+
+    def __init__(self) -> None:
+        self.worker = Worker()
+        self.ours, self.theirs = socket.socketpair()
+        self.theirs.settimeout(5)
+        self.client = Client(self.ours)
+        door = Door(self.worker.cfg, self.ours)
+        self.running = gevent.spawn(self._run, Conversation(self.worker, door, self.client, ("127.0.0.1", 1)))
+
+    def _run(self, conversation) -> None:
+        try:
+            with contextlib.suppress(OSError):
+                conversation.run()
+        finally:
+            self.client.close()
+            self.ours.close()
+
+    def send(self, *pieces: bytes) -> "Talk":
+        for piece in pieces:
+            self.theirs.sendall(piece)
+            gevent.sleep(0.0005)
+        return self
+
+    def answers(self) -> bytes:
+        got = b""
+        while data := self.theirs.recv(65536):
+            got += data
+        self.theirs.close()
+        self.running.get(timeout=2)
+        return re.sub(rb"req_\w+", b"ID", got)
+
+
+def test_every_split_of_a_connection_gives_the_same():
+    whole = Talk().send(ALL)
+    expected, seen = whole.answers(), whole.worker.seen
+    assert [one["path"] for one in seen] == ["/a", "/b", "/c", "/d d", "/a", "/e"]
+    assert [one["lean"] for one in seen] == [True, True, False, False, True, True]
+    assert seen[0]["body"] == "hello" and seen[0]["headers"]["x-one"] == "1,2" and seen[0]["query"] == "x=1"
+    for cut in range(1, len(ALL)):
+        talk = Talk().send(ALL[:cut], ALL[cut:])
+        assert (talk.answers(), talk.worker.seen) == (expected, seen), cut
+
+
+def test_byte_by_byte():
+    talk = Talk().send(*(ORDINARY[at:at + 1] for at in range(len(ORDINARY))), CHUNKED + LAST)
+    assert talk.answers().count(b"HTTP/1.1 200 OK") == 3
+
+
+@pytest.mark.parametrize("line", [b"Upgrade: h2c", b"Expect: 100-continue", b"X_A: 1"])
+def test_what_is_not_ordinary_reaches_the_same_application(line):
+    lean = Talk().send(ORDINARY + LAST)
+    odd = Talk().send(ORDINARY.replace(b"\r\nHost", b"\r\n" + line + b"\r\nHost", 1) + LAST)
+    assert lean.answers().count(b" 200 OK") == odd.answers().count(b" 200 OK") == 2
+    assert not odd.worker.seen[0]["lean"]
+    for one in (lean, odd):
+        one.worker.seen[0].pop("lean")
+        one.worker.seen[0]["headers"].pop("upgrade", None)
+    assert lean.worker.seen == odd.worker.seen
+
+
+@pytest.mark.parametrize("head", [
+    b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
+    b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length : 5\r\n\r\nhello", b"GET / HTTP/1.1\nHost: h\n\n",
+    b"GET / HTTP/1.1\r\nHost: h\r\nX: a\rb\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n"])
+def test_one_check_stands_before_both_ways(head):
+    talk = Talk().send(EMPTY + head + EMPTY)
+    assert talk.answers().count(b"HTTP/1.1 400") == 1
+    assert len(talk.worker.refused) == len(talk.worker.seen) == 1
+
+
+@pytest.mark.parametrize("cut", range(0, len(ORDINARY), 3))
+@pytest.mark.parametrize("reset", [False, True])
+def test_a_client_that_leaves_anywhere_ends_the_conversation(cut, reset):
+    talk = Talk().send(ORDINARY[:cut])
+    if reset:
+        talk.theirs.close()
+    else:
+        talk.theirs.shutdown(socket.SHUT_WR)
+    talk.running.get(timeout=2)
+    assert talk.worker.seen == [] and talk.worker.refused == []
+    talk.theirs.close()
+
+
+def test_a_deadline_that_passes_ends_an_idle_conversation():
+    talk = Talk()
+    gevent.sleep(0)
+    assert 0 < talk.client.deadline < float("inf")
+    gevent.get_hub().loop.run_callback(talk.client.expire)
+    assert talk.answers() == b""
