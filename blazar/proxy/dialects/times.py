@@ -1,6 +1,7 @@
 """Times as clients of this API read them."""
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 CENTURY = 100 * 365 * 86400.0
 """Seconds: what is kept for longer counts as kept for ever."""
@@ -8,4 +9,10 @@ CENTURY = 100 * 365 * 86400.0
 
 def rfc3339(epoch: float) -> str:
     """`epoch` seconds as RFC 3339 in UTC: 0 -> '1970-01-01T00:00:00.000000Z'."""
-    return datetime.fromtimestamp(epoch, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    second, part = divmod(round(epoch * 1_000_000), 1_000_000)
+    return f"{_second(second)}.{part:06d}Z"
+
+
+@lru_cache(4)
+def _second(epoch: int) -> str:
+    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from blazar.proxy.wire.framing import BadFraming, ChunkedFraming, CloseFraming, Framing, LengthFraming
 
@@ -38,16 +39,20 @@ def parse_head(raw: bytes) -> Head:
     if status_line is None:
         raise BadFraming(f"its first line is {first[:80]!r}")
     fields: dict[str, str] = {}
-    for line in lines:
-        matched = _FIELD.fullmatch(line)
-        if matched is None:
-            raise BadFraming(f"a header line is {line[:80]!r}")
-        name, value = matched[1].decode("ascii").lower(), matched[2].decode("latin-1")
+    for name, value in map(_field, lines):
         fields[name] = f"{fields[name]}, {value}" if name in fields else value
     status = int(status_line[2])
     connection = fields.get("connection", "").lower()
     keeps = "keep-alive" in connection if status_line[1] == b"0" else "close" not in connection
     return Head(status, fields, _framing(status, fields), keeps)
+
+
+@lru_cache(256)
+def _field(line: bytes) -> tuple[str, str]:
+    matched = _FIELD.fullmatch(line)
+    if matched is None:
+        raise BadFraming(f"a header line is {line[:80]!r}")
+    return matched[1].decode("ascii").lower(), matched[2].decode("latin-1")
 
 
 def _framing(status: int, fields: dict[str, str]) -> Framing:
