@@ -76,7 +76,8 @@ def main() -> None:
     parser.add_argument("--control", type=Path, required=True, help="the supervisor's control socket")
     parser.add_argument("--grace", type=float, required=True, help="seconds streams may go on after SIGTERM")
     arguments = parser.parse_args()
-    os.environ.pop("GUNICORN_CMD_ARGS", None)
+    for name in ("GUNICORN_CMD_ARGS", "SCRIPT_NAME"):  # the second would cut our paths
+        os.environ.pop(name, None)
     Launcher(arguments.fd, arguments.control, arguments.grace).run()
 
 
