@@ -31,7 +31,7 @@ test: .venv/.tested
 	@$(MAKE) --no-print-directory -j2 --output-sync=target test-venv test-debian
 
 test-venv: .venv/.tested build/npm/.installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-debian: .venv/.tested build/npm/.installed
 	@if [ -x $(DEBIAN_PYTHON) ]; then $(DEBIAN_PYTHON) tools/debian_end.py; \

@@ -1,4 +1,6 @@
-"""Run the suite with Debian's own Python and packages; the real engine, which only PyPI has, is taken from .venv.
+"""Run the suite, but for its slow tests, with Debian's own Python and packages.
+
+The real engine, which only PyPI has, is taken from .venv.
 
 Run with /usr/bin/python3. What is missing is said in words; under CI=true it is an error, elsewhere a skip.
 """
@@ -32,7 +34,7 @@ def main() -> int:
     if missing:
         return skip(f"not installed; `sudo apt-get install {' '.join(missing)}` adds what is missing")
     print(f"the suite with Debian's packages ({sys.executable})", flush=True)
-    return subprocess.call([sys.executable, "-m", "pytest", "--may-lack", ",".join(ONLY_ON_PYPI),
+    return subprocess.call([sys.executable, "-m", "pytest", "-m", "not slow", "--may-lack", ",".join(ONLY_ON_PYPI),
                             f"--ignore={ELSEWHERE}"], cwd=ROOT)
 
 

@@ -71,5 +71,5 @@ def test_a_file_spoilt_after_its_installation_fails_with_the_engines_words(daemo
     data = bytearray(file.read_bytes())
     data[40:60] = bytes(20)
     file.write_bytes(data)
-    with pytest.raises(Exception, match=r"code 1.*(?s:.*)Failed to init server"):
+    with pytest.raises(Exception, match=r"code 1.*(?s:.*)failed to load model"):
         endpoint(daemon, one)

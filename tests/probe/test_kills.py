@@ -85,6 +85,7 @@ def test_worker_killed(daemon):
     assert daemon.get(f"/load/{daemon.model}") == (200, endpoint)
 
 
+@pytest.mark.slow
 def test_frozen_worker_is_replaced(daemon):
     daemon.start()
     gateway = daemon.status()["gateway"]

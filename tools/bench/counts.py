@@ -105,10 +105,11 @@ def _faults_of(client: Mapping[str, Any]) -> list[str]:
 
 def _differences(client: Mapping[str, Any], engine: Mapping[str, Any], counted: Counts | None) -> list[str]:
     left = len(client["left"])
-    pairs = [("requests", "client", client["requests"], "engine", engine["requests"]),
+    unheard = max(0, left - engine["cancelled"])  # left so early that the engine never heard of them
+    pairs = [("requests", "client", client["requests"] - unheard, "engine", engine["requests"]),
              ("answers", "client", client["ended"], "engine", engine["finished"]),
              ("events", "client", client["events"], "engine", engine["events"]),
-             ("leavers", "client", left, "engine", engine["cancelled"])]
+             ("leavers", "client", left - unheard, "engine", engine["cancelled"])]
     if counted is not None:
         pairs += [("requests", "client", client["requests"], "audit log", counted.lines),
                   ("requests", "client", client["requests"], "metrics", counted.generations)]
