@@ -26,13 +26,15 @@ ANSWER_TIMEOUT = 3600.0
 class Client:
     """One daemon. Every call opens a connection of its own.
 
-    `named` says that BLAZAR_HOST chose it: then a verb must not quietly work on this machine instead.
+    `named` says that BLAZAR_HOST chose it: then a verb must not quietly work on this machine instead. `absent` says
+    that it is known not to run; `url` is then only what to call it.
     """
 
-    def __init__(self, url: str, key: str | None = None, named: bool = False) -> None:
+    def __init__(self, url: str, key: str | None = None, named: bool = False, absent: bool = False) -> None:
         self.url = url
         self.named = named
         self._key = key
+        self._absent = absent
 
     def answers(self) -> bool:
         """Whether a daemon is there."""
@@ -78,6 +80,8 @@ class Client:
     @contextlib.contextmanager
     def _request(self, method: str, path: str, body: Mapping[str, Any] | None,
                  timeout: float) -> Iterator[http.client.HTTPResponse]:
+        if self._absent:
+            raise DaemonUnreachable(url=self.url)
         connection = self._connection(timeout)
         try:
             headers = {"Content-Type": "application/json"} if body is not None else {}
@@ -102,14 +106,20 @@ class Client:
         return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout)
 
 
-def find(env: Mapping[str, str], paths: Paths, config: Callable[[], Any]) -> Client:
-    """The daemon that the verbs of this call talk to. `config` is loaded only when nothing else tells the port."""
+def find(env: Mapping[str, str], paths: Paths, config: Callable[[], Any], of_these_paths: bool = False) -> Client:
+    """The daemon that the verbs of this call talk to. `config` is loaded only when nothing else tells the port.
+
+    `of_these_paths` says that the data dir was named: then no daemon of another one may stand in for it, or a removal
+    would hit the wrong models.
+    """
     key = env.get("BLAZAR_API_KEY") or None
     if env.get("BLAZAR_HOST"):
         return Client(url_of(env["BLAZAR_HOST"]), key, named=True)
     running = daemon_status(paths)
     if running is not None:
         return Client(running["url"], key)
+    if of_these_paths:
+        return Client(str(paths.control_socket), key, absent=True)
     settings = config()
     return Client(_reachable(f"http://{_bracketed(settings.host)}:{settings.port}"), key)
 

@@ -47,7 +47,7 @@ class Context:
     def client(self) -> "Client":
         """HTTP to the daemon that this call means; nothing is sent yet."""
         from blazar.cli.client import find
-        return find(self.env, self.located.paths, lambda: self.config)
+        return find(self.env, self.located.paths, lambda: self.config, bool(self._args.data_dir))
 
     @cached_property
     def store(self) -> Any:

@@ -140,3 +140,15 @@ def test_nobody_there():
 def test_a_daemon_named_by_the_environment_is_never_replaced_by_this_machine():
     with pytest.raises(DaemonUnreachable):
         Client("http://127.0.0.1:9", named=True).or_local()
+
+
+def test_a_daemon_of_another_data_dir_never_stands_in_for_the_one_that_was_named(server, tmp_path):
+    server.answers["/api/version"] = (200, b"{}")
+    port = int(server.url.rpartition(":")[2])
+    config = SimpleNamespace(host="127.0.0.1", port=port)
+    assert find({}, Paths(tmp_path), lambda: config).answers()
+    client = find({}, Paths(tmp_path), lambda: config, of_these_paths=True)
+    assert client.or_local() is False
+    with pytest.raises(DaemonUnreachable, match=r"control\.sock"):
+        client.delete("/api/delete", {"model": "solo"})
+    assert find({"BLAZAR_HOST": server.url}, Paths(tmp_path), lambda: config, of_these_paths=True).answers()
