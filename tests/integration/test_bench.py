@@ -6,11 +6,13 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
+from blazar.supervisor import processes
 from tools.bench import process, programs, rounds
 from tools.bench.blazar_target import Blazar
 from tools.bench.machine import Layout
@@ -252,3 +254,21 @@ def test_an_engine_that_is_gone_makes_the_row_invalid(tmp_path):
         assert row["check"].startswith("INVALID: the engine is gone") and "Connection refused" in row["check"]
     finally:
         direct.stop()
+
+
+def test_a_run_that_is_ended_early_ends_what_it_started(tmp_path):
+    bench = subprocess.Popen([sys.executable, "-m", "tools.bench", "--quick", "--only", "one", "--rounds", "99"],
+                             env={**os.environ, "TMPDIR": str(tmp_path)}, text=True, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE)
+    for line in bench.stdout:
+        if line.startswith("1  one"):
+            break
+    assert ours(tmp_path)
+    bench.terminate()
+    assert "ended early" in bench.communicate(timeout=30)[1] and bench.returncode == 130
+    assert not ours(tmp_path)
+
+
+def ours(folder):
+    """Processes whose command names something in `folder`."""
+    return [pid for pid in processes.all_pids() if str(folder) in processes.command_of(pid)]

@@ -9,6 +9,7 @@ import datetime
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", metavar="WORKLOAD", choices=[one.name for one in WORKLOADS],
                         help="only these workloads, no samples of memory and starts; written to partial.json")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C, it ends what was started first
     try:
         count = options.rounds or (QUICK_ROUNDS if options.quick else FULL_ROUNDS)
         latest = measure(options.quick, count, options.only)
@@ -41,6 +43,9 @@ def main() -> int:
             subprocess.SubprocessError) as error:
         print(f"cannot measure: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("ended early: nothing was written", file=sys.stderr)
+        return 130
     file = page.LATEST.with_name("partial.json") if options.only else page.LATEST
     file.write_text(json.dumps(latest, indent=1) + "\n")
     if not (options.quick or options.only):
