@@ -16,7 +16,7 @@ from gunicorn.workers.base_async import ALREADY_HANDLED
 
 from blazar.config.config import Config
 from blazar.errors import BlazarError, HostRefused, MethodRefused, RequestRefused, RouteNotFound
-from blazar.proxy.exchange import ClientGone
+from blazar.proxy.exchange import ClientGone, send_whole
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.request import REQUEST, Request
 from blazar.proxy.routes import ROUTES, Route, allowed, dialect_of, methods
@@ -99,9 +99,7 @@ class Application:
         status, body = self.gateway.dialects[dialect_of(path)].error(error)
         self.gateway.metrics.requests.add(dialect_of(path), "none", f"{status // 100}xx")
         try:
-            sink.start(status, [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
-            sink.write(body)
-            sink.finish()
+            send_whole(sink, status, [], body)
         except ClientGone:
             sink.abort()
 

@@ -66,6 +66,7 @@ class Gateway:
         self.dialects: dict[str, Dialect] = {dialect.name: dialect for dialect in (
             OpenAIDialect(reader), OllamaDialect(reader), AnthropicDialect(reader))}
         self.dispatch = Dispatch(self.pool, config.child_header_timeout_secs or None, self.metrics)
+        self._answering: dict[frozenset[str], Forward] = {}
         self._stages: dict[str, Stage] = {
             "trace": Trace(ledger, self.metrics, self.audit), "name": Name(directory), "auth": Auth(self.keys),
             "quota": Quota(ledger.accounts, self.metrics), "capability": Capability(directory), "knobs": knobs,
@@ -93,6 +94,12 @@ class Gateway:
     def pipeline(self, names: frozenset[str], last: Forward) -> Forward:
         """The named stages around `last`."""
         return compose(names, self._stages, last)
+
+    def answering(self, names: frozenset[str]) -> Forward:
+        """The named stages around `dispatch`, strung together once and not for each request."""
+        if names not in self._answering:
+            self._answering[names] = self.pipeline(names, self.dispatch)
+        return self._answering[names]
 
     def start(self) -> "Gateway":
         """Begin to beat, report and sweep, each second."""

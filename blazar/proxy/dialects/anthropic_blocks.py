@@ -3,7 +3,7 @@
 from typing import Any
 
 from blazar.proxy.dialects import images
-from blazar.proxy.dialects.fields import mapping, refuse, text
+from blazar.proxy.dialects.fields import mapping, objects, refuse, text
 from blazar.proxy.json import dumps
 
 SHOWN = 200
@@ -80,11 +80,7 @@ def _image(block: dict[str, Any]) -> dict[str, Any]:
 def _inner(holder: dict[str, Any], field: str, where: str) -> list[dict[str, Any]]:
     """The blocks inside a block, each with its place."""
     inner = holder.get(field)
-    if inner is None:
-        return []
-    if not isinstance(inner, list):
+    if inner is not None and not isinstance(inner, list):
         refuse(where + field, "a string or a list of blocks", inner)
-    for position, block in enumerate(inner):
-        if not isinstance(block, dict):
-            refuse(f"{where}{field}[{position}]", "a block", block)
-    return [{**block, "where": f"{where}{field}[{position}]."} for position, block in enumerate(inner)]
+    return [{**block, "where": f"{where}{field}[{position}]."}
+            for position, block in enumerate(objects(holder, field, where))]
