@@ -62,6 +62,21 @@ class BindRefused(BlazarError):
     exit_code = 2
 
 
+class CertificateRefused(BlazarError):
+    """{setting} {file} cannot be used: {reason}; {remedy}"""
+
+    slug = "certificate-refused"
+    exit_code = 2
+
+
+class CertificateUntrusted(BlazarError):
+    """{url} answers with a certificate that is not trusted: {reason}; {remedy}"""
+
+    slug = "certificate-untrusted"
+    status = 502
+    exit_code = 4
+
+
 class AlreadyRunning(BlazarError):
     """already running, pid {pid}, with data dir {data_dir}; `blazar ps` talks to it, `kill {pid}` stops it"""
 

@@ -13,7 +13,7 @@ LAYERS = [
     ["blazar"],
     ["blazar.errors"],
     ["blazar.paths", "blazar.units"],
-    ["blazar.transport", "blazar.telemetry"],
+    ["blazar.transport", "blazar.telemetry", "blazar.tls"],
     ["blazar.control", "blazar.download"],
     ["blazar.config", "blazar.models"],
     ["blazar.store", "blazar.hardware"],

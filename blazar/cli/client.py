@@ -13,8 +13,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from blazar.control import connect
-from blazar.errors import BlazarError, DaemonUnreachable, UsageRefused
+from blazar.errors import BlazarError, CertificateUntrusted, DaemonUnreachable, UsageRefused
 from blazar.paths import Paths
+from blazar.tls import BUNDLES, client_context
 
 DEFAULT_PORT = 11435
 PROBE_TIMEOUT = 3.0
@@ -93,16 +94,25 @@ class Client:
             if response.status >= 400:
                 raise refusal(response.read(), response.status)
             yield response
+        except ssl.SSLCertVerificationError as error:
+            raise self._untrusted(error) from error
         except (OSError, http.client.HTTPException) as error:
             raise DaemonUnreachable(url=self.url) from error
         finally:
             connection.close()
 
+    def _untrusted(self, error: ssl.SSLCertVerificationError) -> CertificateUntrusted:
+        reason = error.verify_message.rstrip(".")
+        remedy = f"put the file of the server's tls_cert into {BUNDLES[0]}"
+        if "mismatch" in reason.lower() or "not valid for" in reason:
+            remedy = "set BLAZAR_HOST to https:// and a name that stands in the certificate"
+        return CertificateUntrusted(url=self.url, reason=reason, remedy=remedy)
+
     def _connection(self, timeout: float) -> http.client.HTTPConnection:
         parts = urlsplit(self.url)
         if parts.scheme == "https":
             return http.client.HTTPSConnection(parts.hostname or "", parts.port, timeout=timeout,
-                                               context=ssl.create_default_context())
+                                               context=client_context())
         return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout)
 
 
@@ -121,7 +131,8 @@ def find(env: Mapping[str, str], paths: Paths, config: Callable[[], Any], of_the
     if of_these_paths:
         return Client(str(paths.control_socket), key, absent=True)
     settings = config()
-    return Client(_reachable(f"http://{_bracketed(settings.host)}:{settings.port}"), key)
+    scheme = "https" if settings.tls_cert else "http"
+    return Client(_reachable(f"{scheme}://{_bracketed(settings.host)}:{settings.port}"), key)
 
 
 def daemon_status(paths: Paths) -> dict[str, Any] | None:

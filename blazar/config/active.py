@@ -30,5 +30,7 @@ ACTIVE: frozenset[str] = frozenset({
     "port",
     "shutdown_grace_secs",
     "slots",
+    "tls_cert",
+    "tls_key",
     "ubatch_size",
 })

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from blazar.config.config import Config
 from blazar.errors import BlazarError, ShuttingDown
@@ -34,6 +35,7 @@ from blazar.proxy.supervisor import Supervisor
 from blazar.proxy.wire.pool import Pool
 from blazar.telemetry.audit import AuditLog
 from blazar.telemetry.metrics import Metrics
+from blazar.tls import server_context
 
 TICK = 1.0
 """Seconds between beats, reports and sweeps."""
@@ -49,6 +51,7 @@ class Gateway:
         self.directory = directory
         self.ledger = ledger
         self.supervisor = supervisor
+        self._tls = (config.tls_cert, config.tls_key) if config.tls_cert else None
         self.keys = KeyRing(config.keys, directory.resolve)
         ledger.accounts.open(self.keys.limits())
         self.hosts = HostCheck(config)
@@ -100,6 +103,13 @@ class Gateway:
         if names not in self._answering:
             self._answering[names] = self.pipeline(names, self.dispatch)
         return self._answering[names]
+
+    def tls(self) -> Any:
+        """The ssl.SSLContext with which the settings want clients received; None for plain HTTP.
+
+        Raises CertificateRefused.
+        """
+        return None if self._tls is None else server_context(*self._tls)
 
     def start(self) -> "Gateway":
         """Begin to beat, report and sweep, each second."""

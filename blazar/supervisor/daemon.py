@@ -35,6 +35,7 @@ from blazar.supervisor.server import ControlServer
 from blazar.supervisor.usage import Usage
 from blazar.supervisor.workers import Workers
 from blazar.telemetry import log as logs
+from blazar.tls import server_context
 
 log = logging.getLogger(__name__)
 
@@ -45,8 +46,8 @@ STORE_THREADS = 4
 def serve(config: Config, paths: Paths, launcher: Sequence[str] = LAUNCHER) -> int:
     """Run the daemon until it is told to stop; 0, or 1 when the gateway does not start.
 
-    `launcher` is the command that starts the gateway. Raises AlreadyRunning, BindConflict, BindRefused, SchemaNewer,
-    DatabaseUnusable and StoreUnwritable before anything is started.
+    `launcher` is the command that starts the gateway. Raises AlreadyRunning, BindConflict, BindRefused, CertificateRefused,
+    SchemaNewer, DatabaseUnusable and StoreUnwritable before anything is started.
     """
     _raise_file_limit()
     with told_in_words(paths.data_dir):
@@ -65,11 +66,13 @@ class Daemon:
         self._grace = float(config.shutdown_grace_secs)
         self._signals = 0
         self._exit_code = 0
+        if config.tls_cert:
+            server_context(config.tls_cert, config.tls_key)  # the gateway makes its own: here it is told in words
         self._listener = listen(config.host, config.port, paths.data_dir_id)
         remaining = sweep(paths)  # after the bind, which a daemon that has lost its data dir to us would refuse
         if remaining:
             log.error("pids %s of an earlier run do not end", remaining)
-        self._url = url_of(self._listener)
+        self._url = url_of(self._listener, "https" if config.tls_cert else "http")
         store = Store(paths, holds_daemon_lock=True)
         self._loop = Loop()
         pool = Pool(self._loop)

@@ -3,10 +3,12 @@
 import http.client
 import json
 import socket
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.certificates import Certificate
 from tests.support.fake_supervisor import FakeSupervisor, endpoint
 from tests.support.scripted_child import ScriptedChild, hello_world
 
@@ -35,7 +37,13 @@ class GatewayUnderTest:
     """`child.play` may be replaced by each test."""
 
     def __init__(self, folder: Path, config: dict[str, Any] | None = None, grace: float = 5.0,
-                 loaded: bool = True, installed: tuple[str, ...] = (MODEL,)) -> None:
+                 loaded: bool = True, installed: tuple[str, ...] = (MODEL,),
+                 certificate: Certificate | None = None) -> None:
+        """With a certificate it listens with TLS, and what connects here trusts it."""
+        self._tls: ssl.SSLContext | None = None
+        if certificate is not None:
+            config = {**(config or {}), "tls_cert": str(certificate.cert), "tls_key": str(certificate.key)}
+            self._tls = ssl.create_default_context(cafile=certificate.cert)
         self.child = ScriptedChild(hello_world)
         self.supervisor = FakeSupervisor(folder, list(installed), config, grace=grace)
         self.supervisor.loadable[MODEL] = endpoint(MODEL, self.child.address)
@@ -59,11 +67,17 @@ class GatewayUnderTest:
         return self
 
     def connect(self) -> socket.socket:
+        sock = self.connect_bare()
+        return sock if self._tls is None else self._tls.wrap_socket(sock, server_hostname="localhost")
+
+    def connect_bare(self) -> socket.socket:
+        """Without TLS, whatever the gateway expects."""
         return socket.create_connection(("127.0.0.1", self.supervisor.port), timeout=10)
 
     def request(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Answer:
         """One request on a connection of its own; `body` is bytes, or a value to be sent as JSON."""
         connection = http.client.HTTPConnection("127.0.0.1", self.supervisor.port, timeout=10)
+        connection.sock = self.connect()
         try:
             data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
             connection.request(method, path, data, headers or {})

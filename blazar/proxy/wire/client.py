@@ -76,6 +76,9 @@ class Client:
                 watcher.close()
         self._bare.detach()
 
+    def greet(self, within: float) -> None:
+        """Do what comes before the first request, within so many seconds: here nothing. Raises OSError."""
+
     # -- reading -------------------------------------------------------------------------------------
 
     def recv(self, size: int = READ_SIZE, within: float | None = READ_TIMEOUT) -> bytes:

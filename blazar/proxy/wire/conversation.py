@@ -17,11 +17,20 @@ from blazar.units import format_duration
 class Door:
     """What is the same for every connection of one listener."""
 
-    def __init__(self, config: Any, listener: Any) -> None:
+    def __init__(self, config: Any, listener: Any, tls: Any = None) -> None:
+        """`tls`: the ssl.SSLContext of a listener whose connections begin with a TLS handshake."""
         self.name = listener.getsockname()
-        self.base = base_environ(config, self.name)
+        self.tls = tls
+        self.base = base_environ(config, self.name, "http" if tls is None else "https")
         self.keepalive = config.keepalive
         """Seconds for which a connection may be idle."""
+
+    def client(self, sock: Any) -> Client:
+        """For a connection that was accepted."""
+        if self.tls is None:
+            return Client(sock)
+        from blazar.proxy.wire.tls_client import TlsClient
+        return TlsClient(sock, self.tls)
 
 
 class Conversation:
@@ -36,6 +45,7 @@ class Conversation:
 
     def run(self) -> None:
         """Answer requests until one of both sides ends it. Raises OSError when the client leaves or stalls."""
+        self._client.greet(HEAD_TIMEOUT)
         while began := self._client.recv(within=self._door.keepalive):
             self._head_until = time.monotonic() + HEAD_TIMEOUT
             try:
@@ -85,6 +95,7 @@ class Conversation:
         response, environ = wsgi.create(request, self._client.sock, self._address, self._door.name,
                                         self._worker.cfg)
         environ[CLIENT] = self._client
+        environ["wsgi.url_scheme"] = self._door.base["wsgi.url_scheme"]
         another = self._answer(environ, response.start_response)
         self._client.unread(parser.unreader.buf.getvalue())
         return another

@@ -22,11 +22,11 @@ UNUSUAL = frozenset({"transfer-encoding", "expect", "upgrade", "blazar-expect"})
 """Fields that are gunicorn's, or the application's, to understand."""
 
 
-def base_environ(config: Any, listener_name: Any) -> dict[str, Any]:
+def base_environ(config: Any, listener_name: Any, scheme: str = "http") -> dict[str, Any]:
     """What is the same in every environ of one listener."""
     host, port = listener_name[:2] if isinstance(listener_name, tuple) else ("localhost", "")
     return {**wsgi.base_environ(config), "SERVER_NAME": host, "SERVER_PORT": str(port), "SCRIPT_NAME": "",
-            "SERVER_PROTOCOL": "HTTP/1.1", "wsgi.url_scheme": "http"}
+            "SERVER_PROTOCOL": "HTTP/1.1", "wsgi.url_scheme": scheme}
 
 
 def lean_environ(base: dict[str, Any], head: RequestHead, client: Client, address: Any) -> dict[str, Any] | None:

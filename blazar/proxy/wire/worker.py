@@ -55,7 +55,8 @@ class GatewayWorker(GeventWorker):
         self._stopping = Event()
         gateway = self.app.gateway
         gateway.supervisor.on_stopping = self._end_after
-        servers = [self._listen(listener) for listener in self.sockets]
+        doors = [Door(self.cfg, listener, gateway.tls()) for listener in self.sockets]
+        servers = [self._listen(listener, door) for listener, door in zip(self.sockets, doors, strict=True)]
         gc.collect()
         gc.freeze()  # what is here stays, and need not be looked at again
         gc.set_threshold(YOUNG_OBJECTS)
@@ -81,10 +82,10 @@ class GatewayWorker(GeventWorker):
         """The supervisor's word on how long streams may go on from now."""
         self._end_at = time.monotonic() + grace
 
-    def _listen(self, listener: Any) -> StreamServer:
+    def _listen(self, listener: Any, door: Door) -> StreamServer:
         listener.setblocking(1)
         pool = Pool(self.worker_connections + REFUSERS)
-        server = StreamServer(listener, handle=partial(self._serve, Door(self.cfg, listener)), spawn=pool)
+        server = StreamServer(listener, handle=partial(self._serve, door), spawn=pool)
         server.start()
         return server
 
@@ -107,11 +108,12 @@ class GatewayWorker(GeventWorker):
 
     def _serve(self, door: Door, sock: Any, address: Any) -> None:
         if len(self._clients) >= self.worker_connections:
-            with contextlib.suppress(OSError):
-                sock.sendall(BUSY)
+            if door.tls is None:
+                with contextlib.suppress(OSError):
+                    sock.sendall(BUSY)
             sock.close()
             return
-        client = Client(sock)
+        client = door.client(sock)
         self._clients.add(client)
         self._idle.add(client)
         try:

@@ -44,7 +44,7 @@ def test_the_environment_decides_before_the_configuration_is_read(tmp_path):
 @pytest.mark.parametrize(("host", "url"), [("127.0.0.1", "http://127.0.0.1:5"), ("0.0.0.0", "http://127.0.0.1:5"),
                                            ("::", "http://[::1]:5"), ("::1", "http://[::1]:5")])
 def test_without_a_daemon_the_configuration_tells(tmp_path, host, url):
-    client = find({"BLAZAR_HOST": ""}, Paths(tmp_path), lambda: SimpleNamespace(host=host, port=5))
+    client = find({"BLAZAR_HOST": ""}, Paths(tmp_path), lambda: SimpleNamespace(host=host, port=5, tls_cert=""))
     assert (client.url, client.named) == (url, False)
 
 
@@ -145,7 +145,7 @@ def test_a_daemon_named_by_the_environment_is_never_replaced_by_this_machine():
 def test_a_daemon_of_another_data_dir_never_stands_in_for_the_one_that_was_named(server, tmp_path):
     server.answers["/api/version"] = (200, b"{}")
     port = int(server.url.rpartition(":")[2])
-    config = SimpleNamespace(host="127.0.0.1", port=port)
+    config = SimpleNamespace(host="127.0.0.1", port=port, tls_cert="")
     assert find({}, Paths(tmp_path), lambda: config).answers()
     client = find({}, Paths(tmp_path), lambda: config, of_these_paths=True)
     assert client.or_local() is False
