@@ -7,8 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from blazar.cli.client import Client, find, refusal, url_of
-from blazar.errors import BlazarError, DaemonUnreachable, UsageRefused
+from blazar.errors import BlazarError, CertificateUntrusted, DaemonUnreachable, UsageRefused
 from blazar.paths import Paths
+from blazar.tls import server_context
+from tests.support.certificates import certificate
 
 
 @pytest.mark.parametrize(("text", "url"), [
@@ -84,7 +86,7 @@ class Played(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server():
-    with ThreadingHTTPServer(("127.0.0.1", 0), Played) as played:
+    with ThreadingHTTPServer(("", 0), Played) as played:
         played.seen, played.answers = [], {}
         played.url = f"http://127.0.0.1:{played.server_address[1]}"
         threading.Thread(target=played.serve_forever, args=(0.01,), daemon=True).start()
@@ -152,3 +154,16 @@ def test_a_daemon_of_another_data_dir_never_stands_in_for_the_one_that_was_named
     with pytest.raises(DaemonUnreachable, match=r"control\.sock"):
         client.delete("/api/delete", {"model": "solo"})
     assert find({"BLAZAR_HOST": server.url}, Paths(tmp_path), lambda: config, of_these_paths=True).answers()
+
+
+def test_a_server_with_tls_is_asked_when_its_certificate_is_trusted(server, tmp_path, monkeypatch):
+    own = certificate(tmp_path)
+    server.socket = server_context(str(own.cert), str(own.key)).wrap_socket(server.socket, server_side=True)
+    server.answers["/api/ps"] = (200, b'{"models": []}')
+    url = server.url.replace("http:", "https:")
+    with pytest.raises(CertificateUntrusted, match=r"self.signed certificate; put the file .* into SSL_CERT_FILE"):
+        Client(url).get("/api/ps")
+    monkeypatch.setenv("SSL_CERT_FILE", str(own.cert))
+    assert Client(url).get("/api/ps") == {"models": []}
+    with pytest.raises(CertificateUntrusted, match="set BLAZAR_HOST to https:// and a name that stands in"):
+        Client(url.replace("127.0.0.1", "127.0.0.2")).get("/api/ps")
