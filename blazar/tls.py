@@ -62,8 +62,8 @@ def _look_at(cert: str, key: str) -> None:
         raise CertificateRefused(file=key, setting="tls_key", reason="it holds no private key in PEM form",
                                  remedy=f"name a file with a line that ends in {_KEY.decode()}")
     if b"ENCRYPTED" in secret:
-        raise CertificateRefused(file=key, setting="tls_key", reason="it is encrypted, and nobody is there to unlock it",
-                                 remedy="write it unlocked with `openssl pkey -in FILE -out NEW`, readable by you alone")
+        raise CertificateRefused(file=key, setting="tls_key", reason="it is encrypted, and nobody can unlock it",
+                                 remedy="write an open one with `openssl pkey -in FILE -out NEW`")
 
 
 def _read(setting: str, file: str) -> bytes:

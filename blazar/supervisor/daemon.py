@@ -67,7 +67,7 @@ class Daemon:
         self._signals = 0
         self._exit_code = 0
         if config.tls_cert:
-            server_context(config.tls_cert, config.tls_key)  # the gateway makes its own: here it is told in words
+            server_context(config.tls_cert, config.tls_key)  # the gateway makes its own
         self._listener = listen(config.host, config.port, paths.data_dir_id)
         remaining = sweep(paths)  # after the bind, which a daemon that has lost its data dir to us would refuse
         if remaining:

@@ -24,12 +24,6 @@ AT_ONCE = 0.2
 """Seconds between the client's end and the end of the child's connection, on a busy machine."""
 CHAT = ASK["openai"][0]
 BEGUN = STREAM_HEAD + chunked(event(delta("one")), last=False)
-ENDS = {
-    "goodbye and FIN": lambda sock: sock.close(),
-    "goodbye alone": lambda sock: _goodbye(sock),
-    "FIN alone": lambda sock: _bare(sock, socket.SHUT_WR),
-    "reset": lambda sock: _reset(sock),
-}
 
 
 def _goodbye(sock):
@@ -48,6 +42,14 @@ def _bare(sock, how):
 def _reset(sock):
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     sock.close()
+
+
+ENDS = {
+    "goodbye and FIN": lambda sock: sock.close(),
+    "goodbye alone": _goodbye,
+    "FIN alone": lambda sock: _bare(sock, socket.SHUT_WR),
+    "reset": _reset,
+}
 
 
 @pytest.fixture(scope="module")

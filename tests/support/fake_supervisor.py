@@ -88,9 +88,16 @@ class FakeSupervisor:
         fd = self._listener.fileno()
         self.output = (self.folder / "gateway.log").open("ab")
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "blazar.proxy.serve", "--fd", str(fd), "--control", str(self._control),
-             "--grace", str(self._grace)], pass_fds=[fd], cwd=self.folder, env=environment, start_new_session=True,
-            stdout=self.output, stderr=self.output)
+            [sys.executable, "-P", "-m", *self.command(fd)], pass_fds=[fd], cwd=self.folder,
+            env={**environment, **self.environment()}, start_new_session=True, stdout=self.output, stderr=self.output)
+
+    def command(self, fd: int) -> list[str]:
+        """The module that serves the listener `fd`, and its arguments."""
+        return ["blazar.proxy.serve", "--fd", str(fd), "--control", str(self._control), "--grace", str(self._grace)]
+
+    def environment(self) -> dict[str, str]:
+        """What that needs besides."""
+        return {}
 
     def log(self) -> str:
         return (self.folder / "gateway.log").read_text()

@@ -36,6 +36,8 @@ class Answer:
 class GatewayUnderTest:
     """`child.play` may be replaced by each test."""
 
+    supervised: type[FakeSupervisor] = FakeSupervisor
+
     def __init__(self, folder: Path, config: dict[str, Any] | None = None, grace: float = 5.0,
                  loaded: bool = True, installed: tuple[str, ...] = (MODEL,),
                  certificate: Certificate | None = None) -> None:
@@ -45,7 +47,7 @@ class GatewayUnderTest:
             config = {**(config or {}), "tls_cert": str(certificate.cert), "tls_key": str(certificate.key)}
             self._tls = ssl.create_default_context(cafile=certificate.cert)
         self.child = ScriptedChild(hello_world)
-        self.supervisor = FakeSupervisor(folder, list(installed), config, grace=grace)
+        self.supervisor = self.supervised(folder, list(installed), config, grace=grace)
         self.supervisor.loadable[MODEL] = endpoint(MODEL, self.child.address)
         if loaded:
             self.supervisor.loaded[MODEL] = self.supervisor.loadable[MODEL]
