@@ -4,6 +4,7 @@ Every answer, errors included, goes through the sink, which writes the head itse
 where it answers on its own (OPTIONS).
 """
 
+import errno
 import importlib
 import logging
 import math
@@ -20,6 +21,7 @@ from blazar.proxy.exchange import ClientGone, send_whole
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.request import REQUEST, Request
 from blazar.proxy.routes import ROUTES, Route, allowed, dialect_of, methods
+from blazar.proxy.wire.lean import CLIENT
 from blazar.proxy.wire.request_head import glance
 from blazar.proxy.wire.sinks import SocketSink
 
@@ -48,11 +50,11 @@ class Application:
         except HostRefused as error:
             self.refuse(request, error, dialect_of(request.path))
             self._count(request)
-            return ALREADY_HANDLED
+            return _handled(environ, request)
         request.cors = gateway.cors.headers(request.headers.get("origin"))
         answer = self._falcon(environ, start_response)
         self._count(request)
-        return ALREADY_HANDLED if request.sink.started or request.sink.gone else answer
+        return _handled(environ, request) if request.sink.started or request.sink.gone else answer
 
     def serve(self, request: Request, route: Route, resource: Resource) -> None:
         """Check the API key, run the resource, and turn what it raises into an answer."""
@@ -115,6 +117,13 @@ class Application:
         elif isinstance(error, falcon.HTTPError):
             error = RequestRefused(error.title or "this request cannot be read")
         self.refuse(request, error, dialect_of(request.path), headers)
+
+
+def _handled(environ: dict[str, Any], request: Request) -> Iterable[bytes]:
+    """Tell gunicorn that this is answered; a gunicorn that is not ours is told by BrokenPipeError to go no further."""
+    if request.sink.closing and CLIENT not in environ:
+        raise BrokenPipeError(errno.EPIPE, "the connection has ended with this answer")
+    return ALREADY_HANDLED
 
 
 class _Door:

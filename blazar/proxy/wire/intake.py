@@ -55,12 +55,13 @@ class ClientRequest(Request):
     def _tidy(self) -> None:
         """Take from gunicorn what the application does itself, or what its environ would confuse.
 
-        There `X_A` and `X-A` have one name, so fields with an underscore are dropped, as gunicorn 27 does.
+        The fields are as we have read them: gunicorn 20.1 leaves tabs around values. In an environ `X_A` and `X-A` have
+        one name, so fields with an underscore are dropped, as gunicorn 27 does.
         """
         self._expected_100_continue = False
         self.headers: list[tuple[str, str]] = [
-            (LATE_EXPECT if name == "EXPECT" else name, value) for name, value in self.headers
-            if "_" not in name and name != LATE_EXPECT]
+            (LATE_EXPECT if name == "expect" else name.upper(), value) for name, value in self._head.fields
+            if "_" not in name and name != LATE_EXPECT.lower()]
 
     def set_body_reader(self) -> None:
         self.body = ClientBody(self.unreader, self._head.framing())
