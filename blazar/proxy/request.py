@@ -94,7 +94,7 @@ class Request:
             raise RequestStalled(part="body", limit=format_duration(self._read_timeout)) from error
         except (NoMoreData, ConnectionError) as error:
             raise ClientGone from error
-        except (BadFraming, OSError, ParseException) as error:  # ours and gunicorn's words for bad chunks
+        except (BadFraming, OSError, ParseException, ValueError) as error:  # ours and gunicorn's words for bad chunks
             raise RequestRefused(f"the request body breaks the rules of HTTP: {error}") from error
 
     def answer(self, status: int, body: bytes, content_type: str = "application/json",

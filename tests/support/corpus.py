@@ -80,9 +80,10 @@ class Reader:
     def _body(self, fields: dict[str, str]) -> bytes:
         if fields.get("transfer-encoding") == "chunked":
             body = b""
-            while size := int(self._whole(b"\r\n"), 16):
+            while size := int(self._whole(b"\r\n").partition(b";")[0], 16):
                 body += self._exactly(size + 2)[:-2]
-            assert self._whole(b"\r\n") == b""
+            while self._whole(b"\r\n"):
+                pass  # a trailer
             return body
         if "content-length" in fields:
             return self._exactly(int(fields["content-length"]))

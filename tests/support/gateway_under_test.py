@@ -74,7 +74,9 @@ class GatewayUnderTest:
 
     def connect_bare(self) -> socket.socket:
         """Without TLS, whatever the gateway expects."""
-        return socket.create_connection(("127.0.0.1", self.supervisor.port), timeout=10)
+        sock = socket.create_connection(("127.0.0.1", self.supervisor.port), timeout=10)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return sock
 
     def request(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Answer:
         """One request on a connection of its own; `body` is bytes, or a value to be sent as JSON."""

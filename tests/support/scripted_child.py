@@ -92,6 +92,7 @@ class ScriptedChild:
                 sock, _ = self._server.accept()
             except OSError:
                 return
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.connections += 1
             self._open.append(sock)
             threading.Thread(target=self._converse, args=(sock,), daemon=True).start()

@@ -5,6 +5,7 @@ import pytest
 from blazar.errors import ExpectationRefused, HeadRefused, HeadTooLarge
 from blazar.proxy.wire.framing import ChunkedFraming, LengthFraming
 from blazar.proxy.wire.request_head import authority_of, check_head, glance, receive_head
+from tests.support.corpus import cases
 
 GET = b"GET /v1/models HTTP/1.1\r\nHost: localhost"
 POST = b"POST /api/chat HTTP/1.1\r\nHost: localhost:11435"
@@ -129,3 +130,20 @@ def test_authority_of(target, authority):
     (b"GET /api/tags\r\n", ("GET", "/api/tags")), (b"junk", ("", "")), (b"", ("", ""))])
 def test_glance(began, seen):
     assert glance(began) == seen
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+def test_no_cut_changes_what_is_read(case):
+    """Every request of the corpus, cut in two at every byte: the same head and rest, or the same kind of refusal."""
+    whole = read(case.data, len(case.data))
+    for cut in range(1, min(len(case.data), 2000)):
+        assert read(case.data, cut) == whole, cut
+
+
+def read(data, cut):
+    pieces = iter([data[cut:]])
+    try:
+        raw, rest = receive_head(data[:cut], lambda: next(pieces))
+        return check_head(raw), rest + b"".join(pieces)
+    except (HeadRefused, StopIteration) as outcome:
+        return type(outcome)
