@@ -56,11 +56,11 @@ class Conversation:
 class ScriptedChild:
     """Plays `play` for each request; connections stay open for the next one."""
 
-    def __init__(self, play: Play) -> None:
+    def __init__(self, play: Play, port: int = 0) -> None:
         self.play = play
         self.received: list[Received] = []
         self.connections = 0
-        self._server = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self._server = socket.create_server(("127.0.0.1", port), backlog=64)
         self._open: list[socket.socket] = []
         self.address: tuple[str, int] = self._server.getsockname()
         threading.Thread(target=self._accept, daemon=True).start()

@@ -1,0 +1,211 @@
+"""Connections to a child that have gone stale (FC-25): never a failure of the request, never a prompt run twice."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from tests.support.corpus import Reader
+from tests.support.daemon import ROOT
+from tests.support.fake_supervisor import endpoint, eventually
+from tests.support.gateway_under_test import ASK, MODEL, GatewayUnderTest, is_error_of, post
+from tests.support.scripted_child import ScriptedChild, hello_world
+
+CHAT = ASK["openai"][0]
+POOLED = 8
+CHILD = """
+import sys, json, signal
+from tests.support.scripted_child import ScriptedChild, hello_world
+record = open(sys.argv[2], "ab", 0)
+def play(talk):
+    record.write(json.loads(talk.request.body)["user"].encode() + b"\\n")
+    hello_world(talk)
+child = ScriptedChild(play, int(sys.argv[1]))
+print(child.address[1], flush=True)
+signal.pause()
+"""
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    with GatewayUnderTest(tmp_path_factory.mktemp("stale")) as gateway:
+        gateway.supervisor.loaded[MODEL] = gateway.supervisor.loadable[MODEL] = endpoint(
+            MODEL, gateway.child.address, slots=POOLED)
+        gateway.supervisor.push()
+        yield gateway
+
+
+@pytest.fixture
+def gateway(shared):
+    yield shared.fresh()
+    assert "Traceback" not in shared.supervisor.log()
+
+
+class Idler:
+    """Answers, and closes the connection when it has been idle for `limit` seconds, or as soon as `tire` is called.
+
+    Like an engine, it looks for a request and at the clock from one thread: what it has not read, it has not run.
+    """
+
+    def __init__(self, limit: float | None = None) -> None:
+        self.runs: list[str] = []
+        self._limit = limit
+        self._tired, self._wake = os.pipe()
+
+    def tire(self) -> None:
+        os.write(self._wake, b"x")
+
+    def __call__(self, talk) -> None:
+        self.runs.append(json.loads(talk.request.body)["user"])
+        hello_world(talk)
+        came, _, _ = select.select([talk.sock, self._tired], [], [], self._limit)
+        if self._tired in came:
+            os.read(self._tired, 1)
+        if came != [talk.sock]:
+            talk.close()
+
+
+def ask(gateway, name, stream, model=MODEL):
+    return gateway.ask("openai", stream=stream, user=name, model=model)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_close_that_races_with_the_next_request(gateway, stream):
+    """The close comes from 0.4 ms before the request to 0.4 ms after it."""
+    idler = gateway.child.play = Idler()
+    with gateway.connect() as sock:
+        reader = Reader(sock)
+        for number in range(60):
+            pause = (number % 20) * 0.00004
+            before, after = (pause, 0.0) if number % 2 else (0.0, pause)
+            body = json.dumps({**ASK["openai"][1], "stream": stream, "user": f"{stream} {number}"}).encode()
+            if number:
+                closing = threading.Thread(target=lambda pause=before: (time.sleep(pause), idler.tire()))
+                closing.start()
+                time.sleep(after)
+            sock.sendall(post(CHAT, body))
+            assert reader.answer().status == 200, number
+            if number:
+                closing.join()
+    assert idler.runs == [f"{stream} {number}" for number in range(60)]
+
+
+@pytest.mark.slow
+def test_a_child_that_closes_after_a_second(shared):
+    """Requests 0.98, 1.00, 1.02 and 1.50 s after the last, to twenty models at once."""
+    gateway = shared.fresh()
+    children = {f"m{number}:q4_0": ScriptedChild(Idler(limit=1.0)) for number in range(20)}
+    gateway.supervisor.installed.extend(children)
+    for model, child in children.items():
+        gateway.supervisor.loaded[model] = gateway.supervisor.loadable[model] = endpoint(model, child.address)
+    gateway.supervisor.push()
+    asked, failed = [], []
+
+    def one(model):
+        ask(gateway, f"{model} first", False, model)
+        for pause in (0.98, 1.0, 1.02, 1.5) * 2:
+            time.sleep(pause)
+            name = f"{model} {len(asked)}"
+            asked.append(name)
+            answer = ask(gateway, name, bool(len(asked) % 2), model)
+            if answer.status != 200 or b"world" not in answer.body:
+                failed.append((model, pause, answer))
+    eventually(lambda: gateway.request("GET", "/api/ps").json()["models"][20:])
+    threads = [threading.Thread(target=one, args=(model,)) for model in children]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed and len(asked) == 160
+    runs = [name for child in children.values() for name in child.play.runs]
+    assert len(runs) == len(set(runs)) == 180
+    for child in children.values():
+        child.stop()
+
+
+class Process:
+    """A child that can be killed, and that comes back on the same port; `runs` is what all of them ran."""
+
+    def __init__(self, folder) -> None:
+        self._record = folder / "runs"
+        self.port = 0
+
+    def start(self) -> None:
+        self._process = subprocess.Popen([sys.executable, "-c", CHILD, str(self.port), self._record], cwd=ROOT,
+                                         stdout=subprocess.PIPE, text=True)
+        self.port = int(self._process.stdout.readline())
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._process.stdout.close()
+
+    def runs(self) -> list[str]:
+        return self._record.read_text().splitlines()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("asleep", [False, True], ids=["awake", "asleep"])
+def test_a_child_that_is_killed_and_comes_back_on_the_same_port(gateway, tmp_path, stream, asleep):
+    """With 8 idle connections. `asleep`: the gateway learns of the ends and of the requests in the same moment."""
+    child = Process(tmp_path)
+    child.start()
+    known = gateway.supervisor.loaded[MODEL]
+    number = 100 + 2 * stream + asleep
+    gateway.supervisor.loaded[MODEL] = gateway.supervisor.loadable[MODEL] = endpoint(
+        MODEL, ("127.0.0.1", child.port), number, slots=POOLED)
+    gateway.supervisor.push()
+    try:
+        eventually(lambda: ask(gateway, "new", False).status == 200 and "new" in child.runs())
+        at_once(gateway, [f"before {index}" for index in range(POOLED)], stream)
+        if asleep:
+            os.kill(gateway.supervisor.worker_pid(), signal.SIGSTOP)
+        child.kill()
+        child.start()
+        names = [f"after {index}" for index in range(2 * POOLED)]
+        at_once(gateway, names, stream, wake=gateway.supervisor.worker_pid() if asleep else None)
+        assert sorted(name for name in child.runs() if name in names) == sorted(names)
+    finally:
+        os.kill(gateway.supervisor.worker_pid(), signal.SIGCONT)
+        child.kill()
+        gateway.supervisor.loaded[MODEL] = gateway.supervisor.loadable[MODEL] = known
+        gateway.supervisor.push()
+        eventually(lambda: ask(gateway, "back", False).status == 200)
+
+
+def at_once(gateway, names, stream, wake=None):
+    socks = [gateway.connect() for _ in names]
+    for sock, name in zip(socks, names, strict=True):
+        body = {**ASK["openai"][1], "stream": stream, "user": name}
+        sock.sendall(post(CHAT, json.dumps(body).encode()))
+    if wake is not None:
+        os.kill(wake, signal.SIGCONT)
+    for sock in socks:
+        assert Reader(sock).answer().status == 200
+        sock.close()
+
+
+@pytest.mark.parametrize("dialect", ASK)
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("says", "most"), [(b"", 2), (b"HTTP/1.1 200 OK\r\nContent-", 1)], ids=["nothing", "half"])
+def test_a_child_that_reads_the_request_and_closes(gateway, dialect, stream, says, most):
+    """On a connection that was used before: at most one repeat when nothing came, none when something did."""
+    assert gateway.ask("openai").status == 200
+    del gateway.child.received[:]
+
+    def play(talk):
+        talk.send(says)
+        talk.close()
+    gateway.child.play = play
+    answer = gateway.ask(dialect, stream=stream)
+    assert answer.status == 502 and "closed the connection before it answered" in is_error_of(dialect, answer)
+    assert len(gateway.child.received) <= most
+    gateway.child.play = hello_world
+    assert gateway.ask(dialect, stream=stream).status == 200
+    assert gateway.supervisor.notes("ensure_ready") == [], "a stale connection says nothing about the child"
