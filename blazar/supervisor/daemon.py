@@ -46,8 +46,8 @@ STORE_THREADS = 4
 def serve(config: Config, paths: Paths, launcher: Sequence[str] = LAUNCHER) -> int:
     """Run the daemon until it is told to stop; 0, or 1 when the gateway does not start.
 
-    `launcher` is the command that starts the gateway. Raises AlreadyRunning, BindConflict, BindRefused, CertificateRefused,
-    SchemaNewer, DatabaseUnusable and StoreUnwritable before anything is started.
+    `launcher` is the command that starts the gateway. Raises AlreadyRunning, BindConflict, BindRefused,
+    CertificateRefused, SchemaNewer, DatabaseUnusable and StoreUnwritable before anything is started.
     """
     _raise_file_limit()
     with told_in_words(paths.data_dir):

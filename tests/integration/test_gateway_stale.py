@@ -153,7 +153,7 @@ class Process:
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("asleep", [False, True], ids=["awake", "asleep"])
 def test_a_child_that_is_killed_and_comes_back_on_the_same_port(gateway, tmp_path, stream, asleep):
-    """With 8 idle connections. `asleep`: the gateway learns of the ends and of the requests in the same moment."""
+    """With 8 idle connections. `asleep`: the gateway sees the requests first, and in the same moment the ends."""
     child = Process(tmp_path)
     child.start()
     known = gateway.supervisor.loaded[MODEL]
@@ -164,12 +164,18 @@ def test_a_child_that_is_killed_and_comes_back_on_the_same_port(gateway, tmp_pat
     try:
         eventually(lambda: ask(gateway, "new", False).status == 200 and "new" in child.runs())
         at_once(gateway, [f"before {index}" for index in range(POOLED)], stream)
+        names = [f"after {index}" for index in range(2 * POOLED)]
+
+        def restart():
+            child.kill()
+            child.start()
+            os.kill(gateway.supervisor.worker_pid(), signal.SIGCONT)
         if asleep:
             os.kill(gateway.supervisor.worker_pid(), signal.SIGSTOP)
-        child.kill()
-        child.start()
-        names = [f"after {index}" for index in range(2 * POOLED)]
-        at_once(gateway, names, stream, wake=gateway.supervisor.worker_pid() if asleep else None)
+            at_once(gateway, names, stream, after_sending=restart)
+        else:
+            restart()
+            at_once(gateway, names, stream)
         assert sorted(name for name in child.runs() if name in names) == sorted(names)
     finally:
         os.kill(gateway.supervisor.worker_pid(), signal.SIGCONT)
@@ -179,13 +185,12 @@ def test_a_child_that_is_killed_and_comes_back_on_the_same_port(gateway, tmp_pat
         eventually(lambda: ask(gateway, "back", False).status == 200)
 
 
-def at_once(gateway, names, stream, wake=None):
+def at_once(gateway, names, stream, after_sending=lambda: None):
     socks = [gateway.connect() for _ in names]
     for sock, name in zip(socks, names, strict=True):
         body = {**ASK["openai"][1], "stream": stream, "user": name}
         sock.sendall(post(CHAT, json.dumps(body).encode()))
-    if wake is not None:
-        os.kill(wake, signal.SIGCONT)
+    after_sending()
     for sock in socks:
         assert Reader(sock).answer().status == 200
         sock.close()
