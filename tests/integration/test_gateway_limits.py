@@ -189,3 +189,23 @@ def test_the_last_counts_are_told_before_the_worker_ends(tmp_path):
         rows = [row for note in gateway.supervisor.notes("report") for row in note["usage"]]
         assert [sum(row[name] for row in rows) for name in ("requests", "prompt_tokens", "completion_tokens")] \
             == [1, 7, 8]
+
+
+@pytest.mark.parametrize("dialect", ["ollama", "anthropic"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_who_has_an_answer_may_ask_again_at_once(gateway, dialect, stream):
+    """Though the child takes its time for the last bytes of its framing, which carry nothing."""
+    held = threading.Event()
+
+    def play(conversation):
+        conversation.send(STREAM_HEAD + chunked(event(delta("x", finish="stop")), b"data: [DONE]\n\n", last=False))
+        if not held.is_set():
+            held.set()
+            conversation.client_closes(0.15)
+        conversation.send(b"0\r\n\r\n")
+    gateway.child.play = play
+    before = gateway.child.connections
+    for _ in range(3):
+        assert gateway.ask(dialect, key(f"busy_{dialect}"), stream=stream).status == 200
+    eventually(lambda: gateway.child.received[2:])
+    assert gateway.child.connections - before <= 2, "the connection was kept"

@@ -52,7 +52,7 @@ class Connection:
         self._readable = self._loop.io(sock.fileno(), READ)
         self._armed = False
         self._on_bytes: Callable[[], None] | None = None
-        self._interrupted = False
+        self.interrupted = False
 
     def send(self, data: bytes) -> None:
         """Send all of `data`, waiting where there is no room. Raises OSError."""
@@ -77,7 +77,7 @@ class Connection:
 
     def read(self) -> bytes:
         """What has come by now, none when the child closed. Raises OSError: BlockingIOError when nothing has."""
-        return b"" if self._interrupted else self._sock.recv(READ_SIZE)
+        return b"" if self.interrupted else self._sock.recv(READ_SIZE)
 
     def listen(self, on_bytes: Callable[[], None] | None) -> None:
         """Have `on_bytes` called from the loop whenever there is something to `read`; with None, pause."""
@@ -88,7 +88,7 @@ class Connection:
 
     def interrupt(self) -> None:
         """Close under whoever waits for bytes, who then reads none. From anywhere."""
-        self._interrupted = True
+        self.interrupted = True
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
 

@@ -8,12 +8,13 @@ import contextlib
 import math
 import time
 from collections.abc import Iterator
+from functools import lru_cache
 
 from gevent import Timeout
 
 from blazar.errors import ChildFailed, ChildSilent
 from blazar.proxy.exchange import Exchange, Retryable, Sink
-from blazar.proxy.greens import MOMENT, sleep
+from blazar.proxy.greens import MOMENT, sleep, spawn
 from blazar.proxy.meter import Meter
 from blazar.proxy.wire.flow import ChildClosed, Flow
 from blazar.proxy.wire.framing import BadFraming
@@ -44,6 +45,8 @@ class Call:
         self._at_boundary = True
         """Where the pieces so far end, a chunk may begin."""
         self._head: Head | None = None
+        self._settling = False
+        """Somebody else reads the end, and gives the connection back."""
 
     @property
     def answered(self) -> bool:
@@ -70,6 +73,10 @@ class Call:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if not self._settling:
+            self._release()
+
+    def _release(self) -> None:
         head, connection = self._head, self._connection
         if head is not None and head.keeps and head.framing.ended and head.framing.clean:
             self._pool.give_back(connection, self._endpoint)
@@ -117,6 +124,7 @@ class Call:
             sleep(MOMENT)  # a socket that takes everything would keep others waiting
 
     def _read_head(self) -> Head:
+        self._rest = self._receive()
         while True:
             raw, end, rest = self._rest.partition(b"\r\n\r\n")
             if end:
@@ -137,19 +145,22 @@ class Call:
 
     def relay(self, sink: Sink) -> None:
         """Move the body to the client as it comes, chunk framing included. Raises as `pieces` does, and ClientGone."""
-        take = self._take_framed if self.head.chunked else self._take
+        head = self.head
+        take = self._take_framed if head.chunked else self._take
         rest, self._rest = self._rest, b""
         if rest:
             sink.write(take(rest))
+            if head.framing.ended:
+                return
         else:
             sink.flush()
         client = sink.direct()
         if client is None:
             for wire, payload in self.pieces():
-                sink.write(wire if self.head.chunked else payload)
-        elif not self.head.framing.ended:
+                sink.write(wire if head.chunked else payload)
+        elif not head.framing.ended:
             try:
-                Flow(self._connection, self.head.framing, take, client).run()
+                Flow(self._connection, head.framing, take, client).run()
             except OSError as error:
                 raise sink.departed() from error
 
@@ -183,11 +194,21 @@ class Call:
         return data
 
     def settle(self) -> None:
-        """Read the end of an answer whose content is known already, for a moment, so the connection can be kept."""
-        if not self.head.framing.ended:
+        """Have the end of an answer whose content is known already read, for a moment, so the connection can be kept.
+
+        Nobody waits for that: the client has its answer, and may ask again at once.
+        """
+        if not self.head.framing.ended and not self._connection.interrupted:
+            self._settling = True
+            spawn(self._settle)
+
+    def _settle(self) -> None:
+        try:
             with contextlib.suppress(ChildClosed, BadFraming), Timeout(SETTLE, False):
                 for _ in self.pieces():
                     pass
+        finally:
+            self._release()
 
     def _silent(self) -> ChildSilent:
         return ChildSilent(model=self._endpoint.model, limit=format_duration(self._header_timeout or 0))
@@ -198,11 +219,15 @@ class Call:
 
 def request_head(exchange: Exchange, endpoint: Endpoint) -> bytes:
     """The head for the child. Nothing of the caller's own head is in it; the secret is the child's."""
-    address = endpoint.address
+    return b"%b%d\r\n\r\n" % (_head_before_length(endpoint.address, endpoint.secret, exchange.upstream_path,
+                                                  exchange.stream), len(exchange.upstream_body))
+
+
+@lru_cache(64)
+def _head_before_length(address: tuple[str, int] | str, secret: str | None, path: str, stream: bool) -> bytes:
     host = "localhost" if isinstance(address, str) else f"{address[0]}:{address[1]}"
-    lines = [f"POST {exchange.upstream_path} HTTP/1.1", f"Host: {host}", "Content-Type: application/json",
-             f"Content-Length: {len(exchange.upstream_body)}",
-             f"Accept: {'text/event-stream' if exchange.stream else 'application/json'}"]
-    if endpoint.secret:
-        lines.append(f"Authorization: Bearer {endpoint.secret}")
-    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+    lines = [f"POST {path} HTTP/1.1", f"Host: {host}", "Content-Type: application/json",
+             f"Accept: {'text/event-stream' if stream else 'application/json'}"]
+    if secret:
+        lines.append(f"Authorization: Bearer {secret}")
+    return "\r\n".join([*lines, "Content-Length: "]).encode("latin-1")

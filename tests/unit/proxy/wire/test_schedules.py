@@ -1,0 +1,20 @@
+"""Random schedules of arrival, stall and close leave nothing behind; tools/schedules.py tries as many as one likes."""
+
+import gevent
+
+from tests.support.schedules import Course
+
+
+def test_nothing_is_left_behind(tmp_path):
+    course = Course(tmp_path)
+    try:
+        for number in range(20):
+            course.play(number)
+        before = course.held()
+        for number in range(20, 220):
+            course.play(number)
+            assert not course.left(), number
+        assert course.held() == before
+    finally:
+        course.close()
+    gevent.sleep(0)
