@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEBIAN_PYTHON ?= /usr/bin/python3
 
-.PHONY: help run smoke test test-venv test-debian lint docs-check man bench bench-quick bench-cost clean
+.PHONY: help run smoke test test-venv test-debian lint docs-check man bench bench-quick bench-cost bench-soak clean
 
 help:
 	@echo 'make run         install into .venv, start Blazar with a small model, show one answer, keep serving'
@@ -17,6 +17,7 @@ help:
 	@echo 'make bench       measure beside nginx, HAProxy and Go: 20 minutes; writes docs/performance.md'
 	@echo 'make bench-quick the same in 4 minutes, beside nginx and Go alone; writes no page'
 	@echo 'make bench-cost  CPU time of each stage of a hot request'
+	@echo 'make bench-soak  the memory of the worker after a million requests; SOAK="--requests N --streams N" shortens it'
 	@echo 'make clean       remove .venv and what tools leave behind'
 
 run: .venv/.installed
@@ -55,6 +56,9 @@ bench: .venv/.installed
 
 bench-cost: .venv/.installed
 	@$(BIN)/python -m tools.bench.cost
+
+bench-soak: .venv/.installed
+	@$(BIN)/python -m tools.bench.soak $(SOAK)
 
 bench-quick: .venv/.installed
 	@$(BIN)/python -m tools.bench --quick
