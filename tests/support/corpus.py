@@ -3,8 +3,8 @@
 In a `.request` the line breaks of the file say nothing; `\\r`, `\\n`, `\\t`, `\\0`, `\\\\` and `\\xNN` stand for their
 bytes.
 A `.expected` has the statuses of the `answers`, how many requests reach the `child`, whether the connection stays
-`open` after them, and sometimes the `code` of the error; `stock` is false where versions of gunicorn differ. A `hostile-`
-request holds another one that somebody might see who reads it differently.
+`open` after them, and sometimes the `code` of the error; `stock` is false where versions of gunicorn differ. A
+`hostile-` request holds another one that somebody might see who reads it differently.
 """
 
 import json
