@@ -29,6 +29,7 @@ from blazar.proxy.gateway import Gateway
 from blazar.proxy.ledger import Ledger
 from blazar.proxy.supervisor import Supervisor
 from blazar.proxy.wire.conversation import Conversation, Door
+from blazar.proxy.wire.turns import Turns
 from tests.support.certificates import certificate
 from tests.support.fake_supervisor import MODEL as ROW
 from tests.support.fake_supervisor import endpoint
@@ -65,6 +66,7 @@ class Course:
         supervisor = Supervisor(paths.control_socket, directory, self._ledger)
         self._gateway = Gateway(config, paths, directory, self._ledger, supervisor)
         self._clients: set[Any] = set()
+        self._turns = Turns(gevent.get_hub().loop)
         self._worker = SimpleNamespace(cfg=GunicornConfig(), wsgi=Application(self._gateway),
                                        app=SimpleNamespace(gateway=self._gateway), alive=True)
         self._plain, self._tls = self._open(None), self._open(self._gateway.tls())
@@ -73,7 +75,7 @@ class Course:
         listener = socket.socket()
         listener.bind(("127.0.0.1", 0))
         listener.listen(64)
-        door = Door(self._worker.cfg, listener, tls)
+        door = Door(self._worker.cfg, listener, self._turns, tls)
         server = StreamServer(listener, lambda sock, address: self._converse(door, sock, address))
         server.start()
         return server

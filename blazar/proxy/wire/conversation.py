@@ -12,17 +12,19 @@ from blazar.proxy.wire.client import Client
 from blazar.proxy.wire.intake import HEAD_TIMEOUT, ClientParser, Unreadable
 from blazar.proxy.wire.lean import CLIENT, base_environ, lean_environ
 from blazar.proxy.wire.request_head import END, check_head, receive_head
+from blazar.proxy.wire.turns import Turns
 from blazar.units import format_duration
 
 
 class Door:
     """What is the same for every connection of one listener."""
 
-    def __init__(self, config: Any, listener: Any, tls: Any = None) -> None:
+    def __init__(self, config: Any, listener: Any, turns: Turns, tls: Any = None) -> None:
         """`tls`: the ssl.SSLContext of a listener whose connections begin with a TLS handshake."""
         self.name = listener.getsockname()
         self.tls = tls
         self.base = base_environ(config, self.name, "http" if tls is None else "https")
+        self.turns = turns
         self.keepalive = config.keepalive
         """Seconds for which a connection may be idle."""
 
@@ -46,9 +48,9 @@ class Conversation:
 
     def run(self) -> None:
         """Answer requests until one of both sides ends it. Raises OSError when the client leaves or stalls."""
-        client, base, keepalive = self._client, self._door.base, self._door.keepalive
+        client, base, keepalive, turns = self._client, self._door.base, self._door.keepalive, self._door.turns
         client.greet(HEAD_TIMEOUT)
-        while began := client.recv(within=keepalive):
+        while began := client.begin(keepalive, turns):
             self._head_until = 0.0
             try:
                 raw, rest = receive_head(began, self._more)

@@ -10,7 +10,7 @@ import ssl
 import time
 from typing import Any
 
-from blazar.proxy.wire.client import GLANCE, READ_SIZE, READ_TIMEOUT, Client
+from blazar.proxy.wire.client import GLANCE, READ_SIZE, Client
 
 PLAIN_HTTP = b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: %d\r\n" \
              b"Connection: close\r\n\r\n%b"
@@ -36,7 +36,10 @@ class TlsClient(Client):
                 self._greeted = True
             except ssl.SSLWantReadError:
                 super().push(self._outgoing.read())
-                self._receive(max(0.0, until - time.monotonic()))
+                came = super()._receive(READ_SIZE, max(0.0, until - time.monotonic()))
+                if not came:
+                    raise ConnectionAbortedError("the client left") from None
+                self._incoming.write(came)
             except ssl.SSLError as error:
                 refusal = self._outgoing.read()  # an alert, for those who understand it
                 if error.reason == "HTTP_REQUEST":
@@ -46,16 +49,6 @@ class TlsClient(Client):
         super().push(self._outgoing.read())
 
     # -- as Client has it ----------------------------------------------------------------------------
-
-    def recv(self, size: int = READ_SIZE, within: float | None = READ_TIMEOUT) -> bytes:
-        if self._unread:
-            return super().recv(size, within)
-        while (data := self._decrypt(size)) is None:
-            try:
-                self._receive(within)
-            except ConnectionAbortedError:
-                return b""
-        return data
 
     @property
     def ahead(self) -> bool:
@@ -82,12 +75,13 @@ class TlsClient(Client):
             self._tls.unwrap()
         super().push(self._outgoing.read())
 
-    def _receive(self, within: float | None) -> None:
-        """Wait for bytes of the socket. Raises ConnectionAbortedError at its end."""
-        data = super().recv(READ_SIZE, within)
-        if not data:
-            raise ConnectionAbortedError("the client left")
-        self._incoming.write(data)
+    def _receive(self, size: int, within: float | None) -> bytes:
+        while (data := self._decrypt(size)) is None:
+            came = super()._receive(READ_SIZE, within)
+            if not came:
+                return b""
+            self._incoming.write(came)
+        return data
 
     def _decrypt(self, size: int) -> bytes | None:
         """What can be read; none at the end; None while there is not enough for anything. Raises OSError."""

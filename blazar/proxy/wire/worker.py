@@ -22,6 +22,7 @@ from gunicorn.workers.ggevent import GeventWorker
 
 from blazar.proxy.wire.client import Client
 from blazar.proxy.wire.conversation import Conversation, Door
+from blazar.proxy.wire.turns import MOST, Turns
 
 ERROR_TIME = 2.0
 """Seconds for the last errors to reach their clients once exchanges were ended."""
@@ -44,6 +45,7 @@ class GatewayWorker(GeventWorker):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._clients: set[Client] = set()
+        self._turns: Turns
         self._end_at: float | None = None
         self._stopping: Event | None = None
 
@@ -53,8 +55,9 @@ class GatewayWorker(GeventWorker):
         self._stopping = Event()
         gateway = self.app.gateway
         gateway.supervisor.on_stopping = self._end_after
-        doors = [Door(self.cfg, listener, gateway.tls()) for listener in self.sockets]
-        servers = [self._listen(listener, door) for listener, door in zip(self.sockets, doors, strict=True)]
+        self._turns = Turns(gevent.get_hub().loop)
+        tls = gateway.tls()
+        servers = [self._listen(listener, Door(self.cfg, listener, self._turns, tls)) for listener in self.sockets]
         gc.collect()
         gc.freeze()  # what is here stays, and need not be looked at again
         gc.set_threshold(YOUNG_OBJECTS)
@@ -85,6 +88,7 @@ class GatewayWorker(GeventWorker):
         listener.setblocking(1)
         pool = Pool(self.worker_connections + REFUSERS)
         server = StreamServer(listener, handle=partial(self._serve, door), spawn=pool)
+        server.max_accept = MOST  # new connections wait for their turn too
         server.start()
         return server
 
