@@ -6,7 +6,7 @@ the real count when it ends; the estimate counts until then, the real count from
 """
 
 import time
-from collections import deque
+from array import array
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +18,8 @@ from blazar.units import format_duration
 WINDOW = 60
 STEPS = 10
 """Of a second, in which a window counts: what happens within one step leaves together, at most 0.1 s late."""
+SPAN = WINDOW * STEPS
+"""Steps that a window counts besides the one under way."""
 DAY = 86400
 COUNTS = ("requests", "prompt_tokens", "completion_tokens")
 """What is reported of an API key, by day."""
@@ -37,38 +39,47 @@ NO_LIMITS = Limits()
 
 
 class SlidingWindow:
-    """The sum of the amounts of the last WINDOW seconds; at most one entry for each step."""
+    """The sum of the amounts of the last WINDOW seconds, with a place for each step, so that it does not grow."""
 
     def __init__(self) -> None:
-        self._entries: deque[list[int]] = deque()
-        """[step, amount], the oldest first."""
+        self._amounts = array("q")
+        """By step, round and round; there are none before the first amount."""
+        self._first = self._last = 0
+        """The steps between which amounts stand."""
         self._total = 0
 
     def add(self, now: float, amount: int) -> None:
-        step = int(now * STEPS)
-        if self._entries and self._entries[-1][0] >= step:
-            self._entries[-1][1] += amount
-        else:
-            self._entries.append([step, amount])
+        step = max(int(now * STEPS), self._last)
+        if not self._amounts:
+            self._amounts = array("q", bytes(8 * (SPAN + 1)))
+        self._drop(step - SPAN)
+        self._amounts[step % len(self._amounts)] += amount
+        self._last = step
         self._total += amount
 
     def total(self, now: float) -> int:
-        oldest = int(now * STEPS) - WINDOW * STEPS
-        while self._entries and self._entries[0][0] < oldest:
-            self._total -= self._entries.popleft()[1]
+        self._drop(int(now * STEPS) - SPAN)
         return self._total
 
     def wait(self, now: float, most: int) -> float:
         """Seconds until the sum is no more than `most`."""
         left = self.total(now)
-        for step, amount in self._entries:
+        for step in range(self._first, self._last + 1):
             if left <= most:
                 break
-            left -= amount
-            leaves = (step + WINDOW * STEPS + 1) / STEPS
+            left -= self._amounts[step % len(self._amounts)]
             if left <= most:
-                return max(0.0, leaves - now)
+                return max(0.0, (step + SPAN + 1) / STEPS - now)
         return 0.0
+
+    def _drop(self, oldest: int) -> None:
+        """Take out what stands before step `oldest`."""
+        while self._total and self._first < oldest:
+            place = self._first % len(self._amounts)
+            self._total -= self._amounts[place]
+            self._amounts[place] = 0
+            self._first += 1
+        self._first = max(self._first, oldest)
 
 
 class Account:

@@ -1,5 +1,8 @@
 import random
 
+import random
+import tracemalloc
+
 import pytest
 
 from blazar.errors import DailyQuotaExceeded, QuotaExceeded
@@ -54,13 +57,30 @@ def test_the_wait_is_until_enough_has_left(clock):
     assert window.total(clock.now + window.wait(clock.now, 2)) <= 2
 
 
-def test_a_busy_window_keeps_one_entry_a_step(clock):
+def test_a_busy_window_does_not_grow(clock):
     window = SlidingWindow()
-    for _ in range(100_000):
+    tracemalloc.start()
+    for number in range(100_000):
         window.add(clock.now, 1)
         clock.now += 0.001
-    assert len(window._entries) <= 100 * STEPS + 1
+        if number == 1000:
+            before, _ = tracemalloc.get_traced_memory()
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert after - before < 1000
     assert abs(window.total(clock.now) - WINDOW * 1000) <= 2000 / STEPS
+
+
+def test_a_window_is_the_sum_of_what_happened_in_it(clock):
+    """Against a list of all that happened, with pauses from a moment to minutes."""
+    window, chance, happened = SlidingWindow(), random.Random(3), []
+    for _ in range(3000):
+        clock.now += chance.choice([0.0, 0.01, 0.3, 2.0, 2.0, 59.9, 60.1, 200.0])
+        if chance.random() < 0.7:
+            happened.append((int(clock.now * STEPS), chance.randrange(4)))
+            window.add(clock.now, happened[-1][1])
+        oldest = int(clock.now * STEPS) - WINDOW * STEPS
+        assert window.total(clock.now) == sum(amount for step, amount in happened if step >= oldest)
 
 
 # -- each limit ------------------------------------------------------------------------------------------
