@@ -36,7 +36,8 @@ class Show(Command):
             context.out.json({**facts, "flags": [asdict(flag) for flag in flags]})
         elif args.flags:
             context.out.table(("FLAG", "VALUE", "CHOICES"),
-                              [(", ".join(flag.names), flag.value or "", ", ".join(flag.choices)) for flag in flags])
+                              [(", ".join(flag.names), "" if flag.choices else flag.value or "", ", ".join(flag.choices))
+                               for flag in flags])
         else:
             context.out.table(("FACT", "VALUE"), _rows({**facts, "flags": manifest.problem or len(flags)}))
         return 0
