@@ -13,6 +13,7 @@ from blazar.store.store import Store
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import Gateway
 from blazar.supervisor.pool import Pool
+from blazar.supervisor.store_answers import StoreAnswers
 from blazar.supervisor.usage import Usage
 from blazar.supervisor.workers import Workers
 
@@ -41,7 +42,8 @@ class Answers:
         self._kinds: dict[str, Callable[[Link, Message], None]] = {
             "hello": self._hello, "ensure_ready": self._ensure_ready, "evict": self._evict, "remove": self._remove,
             "keep_alive": self._keep_alive, "describe": self._describe, "changed": self._changed,
-            "status": self._status, "beat": self._beat, "report": self._report}
+            "status": self._status, "beat": self._beat, "report": self._report,
+            **StoreAnswers(store, self._answer_later).kinds}
 
     # -- links -------------------------------------------------------------------------------------------
 
@@ -61,6 +63,7 @@ class Answers:
 
     def read_store(self) -> None:
         """Once, at boot: the models and aliases of the snapshot, and what API keys have used today."""
+        self._store.tidy()
         self._models, self._aliases = self._store.snapshot_models(), self._store.aliases()
         self._usage.read()
         close_database()  # SQLite closes no file of other threads while this thread has it open
@@ -72,8 +75,20 @@ class Answers:
     def push(self) -> None:
         self._workers.note("snapshot", snapshot=self.snapshot())
 
-    def _refresh_store(self, link: Link, message: Message) -> None:
-        """Read the store again on a thread, tell the gateway, then answer."""
+    def _answer_later(self, link: Link, message: Message, call: Callable[[], dict[str, Any]], changes: bool) -> None:
+        """Answer with what `call` gives, which runs on a thread and may have changed the store."""
+        def called(fields: Any, error: BlazarError | None) -> None:
+            if error is not None:
+                link.refuse(message, error)
+            elif changes:
+                self._refresh_store(link, message, **fields)
+            else:
+                link.answer(message, **fields)
+
+        self._pool.submit(called, call)
+
+    def _refresh_store(self, link: Link, message: Message, **fields: Any) -> None:
+        """Read the store again on a thread, tell the gateway, then answer with the fields."""
         self._reads += 1
         number = self._reads
 
@@ -86,7 +101,7 @@ class Answers:
                 self._models, self._aliases = found
                 self._fleet.compare({name: model["digest"] for name, model in self._models.items()})
                 self.push()
-            link.answer(message)
+            link.answer(message, **fields)
 
         self._pool.submit(refreshed, lambda: (self._store.snapshot_models(), self._store.aliases()))
 
