@@ -10,6 +10,8 @@ from textwrap import fill
 from blazar import __version__
 from blazar.cli.command import Command
 from blazar.cli.commands.config import Config
+from blazar.cli.commands.cp import Cp
+from blazar.cli.commands.create import Create
 from blazar.cli.commands.doctor import Doctor
 from blazar.cli.commands.list import List
 from blazar.cli.commands.ps import Ps
@@ -23,7 +25,8 @@ from blazar.cli.context import Context
 from blazar.cli.output import Output
 from blazar.errors import BlazarError
 
-VERBS: tuple[Command, ...] = (Serve(), Pull(), List(), Show(), Ps(), Run(), Stop(), Rm(), Config(), Doctor())
+VERBS: tuple[Command, ...] = (Serve(), Pull(), Create(), List(), Show(), Ps(), Run(), Stop(), Cp(), Rm(), Config(),
+                              Doctor())
 
 HELP_WIDTH = 79
 INTERRUPTED = 130
