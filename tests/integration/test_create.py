@@ -288,7 +288,7 @@ def test_an_upload_larger_than_the_disk_is_refused_at_once(shell, models):
     before = unfinished(models)
     host, _, port = shell.url.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), timeout=10) as sock:
-        sock.sendall(f"POST /api/blobs/sha256:{'3' * 64} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {1 << 60}\r\n\r\n"
+        sock.sendall(f"POST /api/blobs/sha256:{'3' * 64} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {10 ** 14}\r\n\r\n"
                      .encode())
         assert sock.recv(65536).startswith(b"HTTP/1.1 507 ")
     until(lambda: unfinished(models) == before, 10, "nothing to stay")

@@ -3,11 +3,11 @@
 import struct
 from pathlib import Path
 
-from tests.support.raw_gguf import head, value
+from tests.support.raw_gguf import head, pair, value
 
 ALIGNMENT = 32
 WIDTHS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
-U16 = 2
+U16, I32 = 2, 5
 
 
 def split(file: Path, folder: Path, count: int, stem: str | None = None) -> list[Path]:
@@ -18,8 +18,8 @@ def split(file: Path, folder: Path, count: int, stem: str | None = None) -> list
     paths = []
     for number in range(count):
         mine = tensors[number * share:(number + 1) * share]
-        keys = [_short("split.no", number), _short("split.count", count),
-                value("split.tensors.count", len(tensors))]
+        keys = [pair("split.no", U16, struct.pack("<H", number)), pair("split.count", U16, struct.pack("<H", count)),
+                pair("split.tensors.count", I32, struct.pack("<i", len(tensors)))]
         keys += pairs if number == 0 else [value("general.architecture", "llama")]
         body = head(len(mine), len(keys)) + b"".join(keys)
         weights = b""
@@ -31,11 +31,6 @@ def split(file: Path, folder: Path, count: int, stem: str | None = None) -> list
         path.write_bytes(body + bytes(-len(body) % ALIGNMENT) + weights)
         paths.append(path)
     return paths
-
-
-def _short(key: str, number: int) -> bytes:
-    raw = key.encode()
-    return struct.pack("<Q", len(raw)) + raw + struct.pack("<IH", U16, number)
 
 
 def _take_apart(raw: bytes) -> tuple[list[bytes], list[tuple[bytes, bytes, int, int, int]], bytes]:
