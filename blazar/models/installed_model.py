@@ -18,8 +18,8 @@ class InstalledModel(Table):
     size = peewee.BigIntegerField()
     """Bytes of all files."""
     files = peewee.TextField(null=True)
-    """All files as JSON text, the model's own first: [{role, name, digest, size}]; null in rows of before there could be
-    several, which have the one that `digest` names."""
+    """All files as JSON text, the model's own first: [{role, name, digest, size}]; null in rows of before there could
+    be several, which have the one that `digest` names."""
     facts = peewee.TextField()
     """`ModelFacts` as JSON text."""
     source = peewee.TextField()
@@ -93,6 +93,10 @@ class InstalledModel(Table):
     @query
     def preset_size(cls, besides: str) -> int:
         """Characters of system texts, turns and options of all models but one, as the gateway is told them."""
-        texts = [peewee.fn.COALESCE(peewee.fn.LENGTH(column), 0) for column in (cls.system, cls.messages, cls.parameters)]
-        total = peewee.fn.SUM(texts[0] + texts[1] + texts[2])
+        total = peewee.fn.SUM(_length(cls.system) + _length(cls.messages) + _length(cls.parameters))
         return int(cls.select(total).where(cls.name != besides).scalar() or 0)
+
+
+def _length(column: peewee.Field) -> Any:
+    """Characters of a text that may be null."""
+    return peewee.fn.COALESCE(peewee.fn.LENGTH(column), 0)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from blazar.errors import ModelfileRefused, ModelFileRefused, ModelNotFound, NameTaken, StoreUnwritable
+from blazar.errors import ModelFileRefused, ModelfileRefused, ModelNotFound, NameTaken, StoreUnwritable
 from blazar.models.alias import Alias
 from blazar.models.base import open_database
 from blazar.models.installed_model import InstalledModel
@@ -22,7 +22,7 @@ from blazar.store.name import clean, parse
 from blazar.store.naming import default_name, full_name
 from blazar.store.pieces import Piece, facts_of_pieces, with_template
 from blazar.store.preset import NO_PRESET, Preset
-from blazar.store.resolve import resolve
+from blazar.store.resolve import is_alias, resolve
 from blazar.store.schema import prepare_database
 from blazar.store.uploads import forget_old_uploads, is_digest
 from blazar.store.workspace import Waiting, workspace
@@ -30,7 +30,7 @@ from blazar.units import format_bytes
 
 __all__ = ["BLOCK", "Piece", "Progress", "Store", "copy_hashed", "silent"]
 
-MAX_PRESET, MAX_PRESETS = 1 << 18, 8 << 20
+MAX_PRESET, MAX_PRESETS = 1 << 17, 2 << 20
 """Characters of system text, messages and parameters: of one model, and of all."""
 
 Summary = dict[str, Any]
@@ -83,7 +83,9 @@ class Store:
 
     def describe(self, name: str) -> Summary:
         """All that is known of the model that the reference `name` means, as plain values."""
-        return self.find(name).description()
+        model = self.find(name)
+        aliases = [alias for alias, target in Alias.targets().items() if target == model.name]
+        return {**model.description(), "aliases": aliases}
 
     def blob(self, digest: str, size: int) -> Path | None:
         """The file of that content, when it is here already."""
@@ -172,10 +174,16 @@ class Store:
         return {**model.summary(), "changed": changed}
 
     def remove(self, name: str) -> Summary:
-        """Remove the model that the reference `name` means; its summary, with the bytes `freed`."""
+        """Remove the model that the reference `name` means; its summary, with the bytes `freed`.
+
+        Of an alias only the alias goes.
+        """
         self._prepare()
         with told_in_words(self.paths.blobs), locked(self.paths.store_lock):
             model = self.find(name)
+            if is_alias(name, InstalledModel.names(), Alias.targets()):
+                Alias.forget(str(parse(name)))
+                return {**model.summary(), "freed": 0}
             InstalledModel.uninstall(model.name)
             freed = self._free(model.pieces)
             disassemble(self.paths, model.name)

@@ -89,7 +89,7 @@ class Incoming:
 
 def _locked_file(first: Path, final: Path) -> BinaryIO:
     """A new file that is locked from the moment it can be seen in its folder, so that no sweep takes it for dead."""
-    file = open(first, "xb", buffering=0)
+    file = open(first, "xb", buffering=0)  # noqa: SIM115 - it stays open until the sender is done
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         first.rename(final)

@@ -24,7 +24,7 @@ class Answers:
     """`on_first_hello` is called when a gateway worker first greets: from then on clients are served."""
 
     def __init__(self, config: dict[str, Any], started_at: float, url: str, *, store: Store, fleet: Fleet,
-                 workers: Workers, gateway: Gateway, pool: Pool, usage: Usage,
+                 workers: Workers, gateway: Gateway, pool: Pool, hashing: Pool, usage: Usage,
                  on_first_hello: Callable[[], None]) -> None:
         self._config = config
         self._started_at = started_at
@@ -34,6 +34,7 @@ class Answers:
         self._workers = workers
         self._gateway = gateway
         self._pool = pool
+        self._hashing = hashing
         self._usage = usage
         self._on_first_hello: Callable[[], None] | None = on_first_hello
         self._models: dict[str, Any] = {}
@@ -75,8 +76,10 @@ class Answers:
     def push(self) -> None:
         self._workers.note("snapshot", snapshot=self.snapshot())
 
-    def _answer_later(self, link: Link, message: Message, call: Callable[[], dict[str, Any]], changes: bool) -> None:
-        """Answer with what `call` gives, which runs on a thread and may have changed the store."""
+    def _answer_later(self, link: Link, message: Message, call: Callable[[], dict[str, Any]], changes: bool = False,
+                      reads_files: bool = False) -> None:
+        """Answer with what `call` gives, which runs on a thread. It may change the store, or read whole files, which
+        must not keep others waiting."""
         def called(fields: Any, error: BlazarError | None) -> None:
             if error is not None:
                 link.refuse(message, error)
@@ -85,7 +88,7 @@ class Answers:
             else:
                 link.answer(message, **fields)
 
-        self._pool.submit(called, call)
+        (self._hashing if reads_files else self._pool).submit(called, call)
 
     def _refresh_store(self, link: Link, message: Message, **fields: Any) -> None:
         """Read the store again on a thread, tell the gateway, then answer with the fields."""

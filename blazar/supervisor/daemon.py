@@ -40,6 +40,8 @@ log = logging.getLogger(__name__)
 
 STORE_THREADS = 4
 """Questions about the store that are answered at a time."""
+HASHING_THREADS = 2
+"""Files of clients that are checked at a time."""
 
 
 def serve(config: Config, paths: Paths, launcher: Sequence[str] = LAUNCHER) -> int:
@@ -84,6 +86,7 @@ class Daemon:
         self._usage = Usage(pool)
         self._answers = Answers(config.as_dict(), time.time(), self._url, store=store, fleet=self._fleet,
                                 workers=workers, gateway=self._gateway, pool=Pool(self._loop, STORE_THREADS),
+                                hashing=Pool(self._loop, HASHING_THREADS),
                                 usage=self._usage,
                                 on_first_hello=self._up)
         self._server = ControlServer(paths.control_socket, self._loop, self._answers.take, self._answers.drop)

@@ -12,8 +12,8 @@ from blazar.store.store import Store
 from blazar.supervisor.child import Prepared
 from blazar.supervisor.spawn import secret_path
 
-_NO_ENGINE = ("no engine here reads {format} files; install the same model as a GGUF file instead, which many publishers "
-              "offer beside it, or convert it with llama.cpp's convert_hf_to_gguf.py")
+_NO_ENGINE = ("no engine here reads {format} files; install the same model as a GGUF file instead, which many "
+              "publishers offer beside it, or convert it with llama.cpp's convert_hf_to_gguf.py")
 
 
 class Loader:

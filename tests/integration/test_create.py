@@ -83,9 +83,9 @@ def test_create_from_a_model_applies_system_and_messages_in_every_dialect(shell,
     status, body = post(shell, "/v1/chat/completions", {"model": "mario", "messages": CHAT})
     assert (status, json.loads(body)["choices"][0]["message"]["content"]) == (200, expected.message.content)
     assert json.loads(body)["usage"]["prompt_tokens"] == expected.prompt_eval_count
-    status, body = post(shell, "/v1/messages", {"model": "mario", "messages": CHAT, "max_tokens": 8})
+    _, body = post(shell, "/v1/messages", {"model": "mario", "messages": CHAT, "max_tokens": 8})
     assert json.loads(body)["content"][0]["text"] == expected.message.content
-    status, counted = post(shell, "/v1/messages/count_tokens", {"model": "mario", "messages": CHAT})
+    _, counted = post(shell, "/v1/messages/count_tokens", {"model": "mario", "messages": CHAT})
     assert json.loads(counted)["input_tokens"] == expected.prompt_eval_count
     generated = client.generate("mario", CHAT[0]["content"])
     assert generated.response == expected.message.content and generated.prompt_eval_count > 0
@@ -109,7 +109,7 @@ def test_show_tells_what_was_given(shell, client):
     assert [line.split(None, 1) for line in shown.parameters.splitlines()] == [
         ["num_ctx", "512"], ["stop", '"x y"'], ["stop", '"z"']]
     assert shown.license == "One.\nTwo."
-    status, body = post(shell, "/api/show", {"model": "shown"})
+    _, body = post(shell, "/api/show", {"model": "shown"})
     assert json.loads(body)["system"] == "Say \"hi\"."
     again = shell.ok("create", "again", "-f", "-", stdin=shown.modelfile)
     assert "created again" in again
@@ -193,9 +193,14 @@ def test_copies_and_aliases(shell, client):
     assert client.chat("gpt-4o", CHAT, options=GREEDY).message.content
     assert "gpt-4o" not in [entry.model for entry in client.ps().models]
     assert "gpt-4o:f32" not in [entry.model for entry in client.list().models]
+    assert "gpt-4o" in shell.ok("show", TINY)
+    client.delete("gpt-4o")
+    assert client.show(TINY).template, "only the alias went"
+    with pytest.raises(ollama.ResponseError, match="gpt-4o"):
+        client.show("gpt-4o")
     status, body = post(shell, "/api/copy", {"source": TINY, "destination": TINY, "alias": True})
     assert status == 409 and "may not hide" in body
-    with pytest.raises(ollama.ResponseError) as caught:
+    with pytest.raises(ollama.ResponseError, match="nobody"):
         client.copy("nobody", "x")
     client.delete("twin")
     assert client.chat(TINY, CHAT, options=GREEDY).message.content
@@ -235,7 +240,8 @@ def test_refused(shell, client, models, tmp_path, body, status, words):
     assert blobs(models) == before and [entry.model for entry in client.list().models] == names
 
 
-@pytest.mark.parametrize("name", ["../x.gguf", "/etc/x.gguf", "a/b.gguf", "..", "a\\b.gguf", "a\nb.gguf", "", "x" * 300])
+@pytest.mark.parametrize("name", ["../x.gguf", "/etc/x.gguf", "a/b.gguf", "..", "a\\b.gguf", "a\nb.gguf", "",
+                                  "x" * 300])
 def test_file_names_that_lead_elsewhere(shell, models, tmp_path, client, name):
     digest = client.create_blob(tiny_gguf(tmp_path / "t.gguf", seed=98))
     status, body = post(shell, "/api/create", {"model": "x", "files": {name: digest}})
