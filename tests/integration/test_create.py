@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from blazar.control import connect
+from tests.support.raw_safetensors import write_model
 from tests.support.shell import Shell
 from tests.support.tiny_gguf import tiny_gguf
 from tests.support.tiny_lora import tiny_lora
@@ -298,6 +300,62 @@ def test_an_upload_larger_than_the_disk_is_refused_at_once(shell, models):
                      .encode())
         assert sock.recv(65536).startswith(b"HTTP/1.1 507 ")
     until(lambda: unfinished(models) == before, 10, "nothing to stay")
+
+
+def test_an_upload_is_never_held_in_memory(shell, models):
+    pid = next(worker for worker in gateway_pids(shell))
+    before = resident(pid)
+    content = b"x" * (96 << 20)
+    digest = hashlib.sha256(content).hexdigest()
+    assert post(shell, f"/api/blobs/sha256:{digest}", content)[0] == 201
+    assert peak(pid) - before < 24 << 20
+    (models / "uploads" / digest).unlink()
+
+
+def gateway_pids(shell):
+    link = connect(shell.home / ".local/share/blazar/run/control.sock")
+    try:
+        return link.ask("status", 10)["gateway"]["workers"]
+    finally:
+        link.close()
+
+
+def resident(pid):
+    """Bytes of memory that the process has now; its peak is counted from here on."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+    return memory(pid, "VmRSS")
+
+
+def peak(pid):
+    return memory(pid, "VmHWM")
+
+
+def memory(pid, field):
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{field}:"))
+
+
+def test_safetensors_are_listed_and_say_why_they_do_not_load(shell, client, models, tmp_path):
+    folder = write_model(tmp_path / "Tensors")
+    shell.ok("pull", str(folder))
+    assert client.show("tensors").details.format == "safetensors"
+    with pytest.raises(ollama.ResponseError, match="no engine here reads safetensors files; install the same model as"):
+        client.chat("tensors", CHAT)
+    digests = {file.name: client.create_blob(file) for file in folder.iterdir() if file.name != "README.md"}
+    client.create("sent-tensors", files=digests, system="S")
+    assert client.show("sent-tensors").details.quantization_level == "BF16"
+    client.delete("tensors")
+    client.delete("sent-tensors")
+    assert not {digest.removeprefix("sha256:") for digest in digests.values()} & set(blobs(models))
+
+
+def test_made_anew_of_another_quantisation_it_replaces_itself(shell, client, tmp_path):
+    shell.ok("pull", str(tiny_gguf(tmp_path / "q.gguf", seed=41, file_type=7)), "--name", "other")
+    client.create("mine", from_=TINY, system="one")
+    client.create("mine", from_="other", system="two")
+    assert [entry.model for entry in client.list().models if entry.model.startswith("mine")] == ["mine:q8_0"]
+    client.delete("mine")
+    client.delete("other")
 
 
 # -- the verb --------------------------------------------------------------------------------------------------------

@@ -73,8 +73,8 @@ def test_refused_with_its_place(text, place, words):
 def test_options_without_effect_are_told():
     found = parse("FROM m\nPARAMETER num_gpu 99\nPARAMETER num_ctx 8")
     assert found.preset.parameters == {"num_ctx": 8}
-    assert found.warnings == ["PARAMETER num_gpu has no effect here and is left out; the setting n_gpu_layers does that "
-                              "for the whole daemon"]
+    assert found.warnings == ["PARAMETER num_gpu has no effect here and is left out; how models are loaded is told in "
+                              "the configuration"]
 
 
 def test_what_is_rendered_reads_the_same():
@@ -86,7 +86,8 @@ def test_what_is_rendered_reads_the_same():
 
 def test_messages():
     assert read_messages([{"role": "user", "content": "a", "images": None}]) == ({"role": "user", "content": "a"},)
-    for wrong in ({"role": "user"}, {"role": "tool", "content": "a"}, {"role": "user", "content": "a", "images": ["x"]}):
+    for wrong in ({"role": "user"}, {"role": "tool", "content": "a"},
+                  {"role": "user", "content": "a", "images": ["x"]}):
         with pytest.raises(ModelfileRefused, match=r"messages\[0\]"):
             read_messages([wrong])
 

@@ -150,7 +150,7 @@ def test_a_database_that_refuses_puts_the_files_back(store, tmp_path):
     assert blobs(store) == [] and [one.path.read_bytes() for one in pieces] == [MODEL, PROJECTOR]
 
 
-# -- rows, presets, copies ----------------------------------------------------------------------------------------------
+# -- rows, presets, copies --------------------------------------------------------------------------------------------
 
 
 def test_a_row_of_before_there_were_several_files(store, tmp_path):

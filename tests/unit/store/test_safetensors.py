@@ -103,7 +103,7 @@ def test_refused_and_nothing_kept(store, tmp_path, spoil, words):
 
 def test_other_folders_and_single_files(tmp_path):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ModelFileRefused, match="holds no .safetensors files"):
+    with pytest.raises(ModelFileRefused, match=r"holds no \.safetensors files"):
         local_model(tmp_path / "empty")
     folder = write_model(tmp_path / "m", 1)
     with pytest.raises(ModelFileRefused, match="name its folder"):

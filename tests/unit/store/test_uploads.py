@@ -75,7 +75,8 @@ def test_tokens_lead_nowhere_else(paths, token):
 
 def test_digests_as_they_are_written():
     assert read_digest(f"sha256:{DIGEST.upper()}") == read_digest(f"sha256-{DIGEST}") == read_digest(DIGEST) == DIGEST
-    for wrong in ("", "sha256:", f"sha256:{DIGEST}0", f"md5:{DIGEST}", f"sha256:../{DIGEST[3:]}", 7, None, DIGEST + "\n"):
+    for wrong in ("", "sha256:", f"sha256:{DIGEST}0", f"md5:{DIGEST}", f"sha256:../{DIGEST[3:]}", 7, None,
+                  DIGEST + "\n"):
         with pytest.raises(DigestRefused):
             read_digest(wrong)
 
