@@ -9,6 +9,7 @@ from blazar.proxy.gateway import Gateway
 from blazar.proxy.json import dumps, load_object
 from blazar.proxy.request import Request
 from blazar.proxy.routes import Route
+from blazar.store.name import parse
 from blazar.store.resolve import is_alias
 from blazar.transport import Endpoint
 
@@ -46,7 +47,7 @@ def delete(gateway: Gateway, request: Request, route: Route) -> None:
     reference = _body_name(request)
     name = _allowed_name(gateway, request, reference)
     is_one = is_alias(reference, gateway.directory.models, gateway.directory.aliases)
-    gateway.supervisor.remove(reference if is_one else name)
+    gateway.supervisor.remove(str(parse(reference)) if is_one else name)
     request.answer(200, b"")
 
 

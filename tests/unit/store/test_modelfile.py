@@ -1,6 +1,10 @@
 """Modelfiles: what they say, where they are wrong, and that what is rendered reads the same."""
 
+import contextlib
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from blazar.errors import ModelfileRefused
 from blazar.store.modelfile import MAX_MODELFILE, parse, read_messages, render
@@ -68,6 +72,15 @@ def test_refused_with_its_place(text, place, words):
         parse(text)
     assert place in caught.value.message and words in caught.value.message
     assert len(caught.value.message) < 500
+
+
+@given(st.lists(st.sampled_from(['FROM', 'from m', 'PARAMETER', ' stop', ' "', '"""', 'SYSTEM ', 'MESSAGE user', "\n", "\r\n",
+                                 "#", "\0", "x", "\u2028", " ", "TEMPLATE", "num_ctx 7"]), max_size=30))
+def test_any_text_is_read_or_refused(pieces):
+    with contextlib.suppress(ModelfileRefused):
+        found = parse("".join(pieces))
+        again = parse(render(found.sources[0], found.preset, found.license))
+        assert again.preset == found.preset or '"""' in render("m", found.preset, found.license)
 
 
 def test_options_without_effect_are_told():
