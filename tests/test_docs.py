@@ -61,7 +61,8 @@ def test_the_page_on_modelfiles_says_what_people_meet():
     assert len(found.preset.messages) == 2 and found.preset.system.startswith("You are Mario.") and not found.warnings
     with pytest.raises(ModelfileRefused) as caught:
         modelfile.parse("FROM m\nPARAMETER temprature 1")
-    shown = [f"blazar: {caught.value.message}", f"blazar: warning: {GO_IGNORED}", NO_ENGINE.format(format="safetensors")]
+    shown = [f"blazar: {caught.value.message}", f"blazar: warning: {GO_IGNORED}",
+             NO_ENGINE.format(format="safetensors")]
     assert [block.strip() for block in re.findall(r"```text\n(.*?)```", page, re.DOTALL)] == shown
     options = set(re.findall(r"`(\w+)`", next(line for line in page.splitlines() if line.startswith("| `PARAMETER`"))))
     assert options - {"PARAMETER"} == set(KINDS)

@@ -1,5 +1,6 @@
 """`InstalledModel`: one row for each name in the store. Several names may share one blob."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import peewee
@@ -66,10 +67,11 @@ class InstalledModel(Table):
 
     @classmethod
     @query
-    def install(cls, **row: Any) -> None:
-        """Write a row, and drop an alias that had its name: both or neither."""
+    def install(cls, hidden_by: Iterable[str], **row: Any) -> None:
+        """Write a row, and drop the aliases that would hide it: both or neither."""
         cls.put(**row)
-        Alias.forget(row["name"])
+        for alias in hidden_by:
+            Alias.forget(alias)
 
     @classmethod
     @query

@@ -20,7 +20,8 @@ KINDS: dict[str, Kind] = {
 }
 WITHOUT_EFFECT = frozenset({
     "num_gpu", "num_thread", "main_gpu", "use_mmap", "use_mlock", "numa", "low_vram", "f16_kv", "logits_all",
-    "vocab_only", "num_gqa", "embedding_only", "rope_frequency_base", "rope_frequency_scale", "penalize_newline", "tfs_z",
+    "vocab_only", "num_gqa", "embedding_only", "rope_frequency_base", "rope_frequency_scale", "penalize_newline",
+    "tfs_z",
 })
 """Ollama's options that shape a load, which the configuration does here, or that engines have given up."""
 MAX_STOPS = 64

@@ -138,7 +138,7 @@ class Store:
             if old is not None and is_same and is_here:
                 return {**old.summary(), "changed": False}
             self._check_presets(model)
-            self._record(model, pieces)
+            self._record(model, pieces, name)
             if old is not None:
                 self._free(old.pieces)
         return {**model.summary(), "changed": True}
@@ -155,7 +155,7 @@ class Store:
             if old is not None and old.digest == target.digest:
                 return {**old.summary(), "changed": False}
             self._check_presets(target)
-            self._record(target, target.pieces)
+            self._record(target, target.pieces, name)
             if old is not None:
                 self._free(old.pieces)
         return {**target.summary(), "changed": True}
@@ -166,9 +166,10 @@ class Store:
         alias = str(parse(name))
         with told_in_words(self.paths.blobs), locked(self.paths.store_lock):
             model = self.find(source)
-            if alias in InstalledModel.names():
-                raise NameTaken(f"{alias} is an installed model, which an alias may not hide; choose another name, or "
-                                f"`blazar rm {alias}` first")
+            hidden = [name for name in InstalledModel.names() if alias in (name, name.partition(":")[0])]
+            if hidden and (alias in hidden or model.name not in hidden):
+                raise NameTaken(f"{alias} means the installed model {hidden[0]}, which an alias may not hide; choose "
+                                f"another name, or `blazar rm {hidden[0]}` first")
             changed = Alias.targets().get(alias) != model.name
             Alias.put(alias, model.name)
         return {**model.summary(), "changed": changed}
@@ -218,8 +219,11 @@ class Store:
         self._prepare()
         return (Installed.from_row(row, self.paths.blobs) for row in InstalledModel.every())
 
-    def _record(self, model: Installed, pieces: Sequence[Piece]) -> None:
-        """Put `pieces` in place as those of `model` and write its row; what fails undoes both. Holds store.lock."""
+    def _record(self, model: Installed, pieces: Sequence[Piece], asked: str | None) -> None:
+        """Put `pieces` in place as those of `model` and write its row; what fails undoes both.
+
+        Aliases that would hide the name that was `asked` for go. The caller holds store.lock.
+        """
         placed: list[tuple[Path, Path]] = []
         try:
             for piece, kept in zip(pieces, model.pieces, strict=True):
@@ -228,7 +232,7 @@ class Store:
                         raise ModelFileRefused(path=piece.name, reason="it was removed while this was done; try again")
                     _place(piece.path, kept.path)
                     placed.append((kept.path, piece.path))
-            InstalledModel.install(**model.to_row())
+            InstalledModel.install({model.name, str(parse(asked))} if asked else {model.name}, **model.to_row())
         except BaseException:
             for blob, before in placed:
                 with contextlib.suppress(OSError):

@@ -77,8 +77,10 @@ class Incoming:
     def write(self, data: bytes) -> None:
         """Add `data`. Raises StoreUnwritable."""
         self.check_room(len(data))
+        left = memoryview(data)
         with told_in_words(self._path):
-            self._file.write(data)
+            while left:
+                left = left[self._file.write(left):]
         self.size += len(data)
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ class Create(Command):
     about = ("A Modelfile names a model or files (FROM), and what is given with them: PARAMETER, SYSTEM, MESSAGE, "
              "TEMPLATE, ADAPTER, LICENSE. Its files are found beside it and sent to the daemon; without a daemon the "
              "model is made in this machine's store, which is said. With BLAZAR_HOST set it only asks that daemon.")
-    examples = ("blazar create mario -f Modelfile", "blazar show mario --modelfile | blazar create luigi -f -")
+    examples = ("blazar create mario -f Modelfile", "blazar create luigi -f - < Modelfile")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("name", metavar="NAME", help="the name of the new model")

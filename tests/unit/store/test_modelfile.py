@@ -74,8 +74,11 @@ def test_refused_with_its_place(text, place, words):
     assert len(caught.value.message) < 500
 
 
-@given(st.lists(st.sampled_from(['FROM', 'from m', 'PARAMETER', ' stop', ' "', '"""', 'SYSTEM ', 'MESSAGE user', "\n", "\r\n",
-                                 "#", "\0", "x", "\u2028", " ", "TEMPLATE", "num_ctx 7"]), max_size=30))
+PIECES = ("FROM", "from m", "PARAMETER", " stop", ' "', '"""', "SYSTEM ", "MESSAGE user", "\n", "\r\n", "#", "\0", "x",
+          "\u2028", " ", "TEMPLATE", "num_ctx 7")
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=30))
 def test_any_text_is_read_or_refused(pieces):
     with contextlib.suppress(ModelfileRefused):
         found = parse("".join(pieces))

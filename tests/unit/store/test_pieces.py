@@ -204,6 +204,14 @@ def test_aliases_hide_no_model(store, tmp_path):
         store.alias("a", "A:q4_0")
     assert store.alias("a", "gpt")["changed"] is True and store.alias("a", "gpt")["changed"] is False
     assert store.describe("gpt")["aliases"] == ["gpt"]
+    store.copy("a", "a:other")
+    assert store.alias("a:other", "a")["name"] == "a:other", "of two variants it may choose one"
+    assert store.get("a").name == "a:other"
+    store.adopt_pieces([piece(tmp_path, "model", gguf_bytes(fill=b"o"))], "b", "x", "here")
+    with pytest.raises(NameTaken, match=r"b means the installed model b:q4_0"):
+        store.alias("a:q4_0", "b")
+    store.copy("b", "GPT")
+    assert store.get("gpt").name == "gpt:q4_0" and store.aliases() == {"a": "a:other"}
 
 
 def test_what_a_killed_process_left_is_tidied(store, tmp_path):
