@@ -7,6 +7,7 @@ from typing import Any
 from blazar.errors import BlazarError, BlobMissing, ModelFileRefused, ModelfileRefused
 from blazar.paths import Paths
 from blazar.store.gguf import read_header
+from blazar.store.go_template import to_jinja
 from blazar.store.name import parse
 from blazar.store.pieces import COMPANIONS, MAX_PIECES, Piece, role_of
 from blazar.store.preset import NO_PRESET, Preset, is_go_template
@@ -22,10 +23,11 @@ MAX_TEXT = 1 << 20
 MADE_FROM = "created from "
 """How the source of a model begins that was made of an installed one."""
 
-GO_IGNORED = ("TEMPLATE is a Go template, which no engine here reads: it is kept for `blazar show`, and the chat "
-              "template in the model's own file is used; give a Jinja template to replace that")
-GO_REFUSED = ("TEMPLATE is a Go template, which no engine here reads, and the model's file has no chat template of its "
-              "own that could stand in; write it as a Jinja template, such as the publisher's chat_template.jinja")
+GO_IGNORED = ("TEMPLATE is a Go template that is too involved to be translated for the engine: it is kept for `blazar "
+              "show`, and the chat template in the model's own file is used; give a Jinja template to replace that")
+GO_REFUSED = ("TEMPLATE is a Go template that is too involved to be translated for the engine, and the model's file has "
+              "no chat template of its own that could stand in; write it as a Jinja template, such as the publisher's "
+              "chat_template.jinja")
 
 
 @dataclass(frozen=True)
@@ -125,10 +127,10 @@ def _check_texts(recipe: Recipe) -> None:
 
 
 def _check_template(template: str, pieces: Sequence[Piece]) -> list[str]:
-    if not is_go_template(template):
+    if not is_go_template(template) or to_jinja(template) is not None:
         return []
     if not any(piece.role == "config" for piece in pieces):
         own = read_header(pieces[0].path).metadata.get("tokenizer.chat_template")
-        if not own:
+        if not str(own or "").strip():
             raise ModelfileRefused(GO_REFUSED)
     return [GO_IGNORED]

@@ -139,11 +139,22 @@ def test_a_jinja_template_replaces_that_of_the_file(shell, client):
     assert "<|im_start|>" not in client.show("plain").template
 
 
-def test_a_go_template_is_ignored_loudly(client):
-    statuses = [piece.status for piece in client.create("go", from_=TINY, template="{{ .System }} {{ .Prompt }}",
-                                                        stream=True)]
+def test_a_simple_go_template_is_translated(client):
+    client.create("simple", from_=TINY, template="[{{ .Prompt }}]")
+    client.create("plain", from_=TINY, template="{% for m in messages %}[{{ m.content }}]{% endfor %}")
+    assert client.show("simple").template == "[{{ .Prompt }}]"
+    assert client.chat("simple", CHAT, options=GREEDY).message.content == \
+        client.chat("plain", CHAT, options=GREEDY).message.content
+
+
+def test_an_involved_go_template_is_ignored_loudly(client, tmp_path):
+    template = "{{ range .Messages }}{{ json .Content }}{{ end }}"
+    statuses = [piece.status for piece in client.create("go", from_=TINY, template=template, stream=True)]
     assert any(status.startswith("warning: TEMPLATE is a Go template") for status in statuses)
-    assert client.show("go").template == "{{ .System }} {{ .Prompt }}"
+    assert client.show("go").template == template
+    bare = client.create_blob(tiny_gguf(tmp_path / "bare.gguf", template=" "))
+    with pytest.raises(ollama.ResponseError, match="write it as a Jinja template"):
+        client.create("bare", files={"bare.gguf": bare}, template=template)
     assert client.chat("go", CHAT, options=GREEDY).message.content == \
         client.chat(TINY, CHAT, options=GREEDY).message.content
 
