@@ -37,7 +37,7 @@ class _Unknown(Exception):
 
 @dataclass
 class _Node:
-    """`text`, an `output`, a `range`, or an `if` with its branches: (condition, nodes), the last condition may be ''."""
+    """A `text`, an `output`, a `range`, or an `if` with its branches: condition ('' for else) and nodes."""
 
     kind: str
     text: str = ""
