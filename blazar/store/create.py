@@ -26,8 +26,8 @@ MADE_FROM = "created from "
 GO_IGNORED = ("TEMPLATE is a Go template that is too involved to be translated for the engine: it is kept for `blazar "
               "show`, and the chat template in the model's own file is used; give a Jinja template to replace that")
 GO_REFUSED = ("TEMPLATE is a Go template that is too involved to be translated for the engine, and the model's file "
-              "has no chat template of its own that could stand in; write it as a Jinja template, such as the publisher's "
-              "chat_template.jinja")
+              "has no chat template of its own that could stand in; write it as a Jinja template, such as the "
+              "publisher's chat_template.jinja")
 
 
 @dataclass(frozen=True)
