@@ -9,11 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-MAX_TEMPLATE = 1 << 16
+MAX_TEMPLATE = 1 << 15
 """Characters of the longest template that is translated."""
 MAX_DEPTH = 32
 
-_ACTION = re.compile(r"\{\{(-?)\s*(.*?)\s*(-?)\}\}", re.DOTALL)
 _TOKEN = re.compile(r'\s*(\(|\)|"(?:[^"\\\n]|\\["\\nt])*"|\$?\.[A-Za-z]+|[a-z]+)')
 _RANGE = re.compile(r"range\s+(?:\$\w+\s*,\s*\$\w+\s*:=\s*)?\$?\.Messages")
 _JOINERS = {"and": " and ", "or": " or ", "eq": " == ", "ne": " != "}
@@ -112,17 +111,19 @@ def _parts(template: str) -> list[tuple[bool, str]]:
     """Texts and actions (True) in turn, white space trimmed where the actions say so."""
     found: list[tuple[bool, str]] = []
     at, trims = 0, False
-    for action in _ACTION.finditer(template):
-        text = template[at:action.start()]
+    while True:
+        start = template.find("{{", at)
+        text = template[at:start] if start >= 0 else template[at:]
         text = text.lstrip() if trims else text
-        found.append((False, text.rstrip() if action[1] else text))
-        found.append((True, action[2]))
-        at, trims = action.end(), bool(action[3])
-    rest = template[at:]
-    found.append((False, rest.lstrip() if trims else rest))
-    if any("{{" in text for is_action, text in found if not is_action):
-        raise _Unknown
-    return [(is_action, text) for is_action, text in found if is_action or text]
+        if start < 0:
+            return [(is_action, part) for is_action, part in [*found, (False, text)] if is_action or part]
+        end = template.find("}}", start)
+        if end < 0:
+            raise _Unknown
+        action = template[start + 2:end]
+        found.append((False, text.rstrip() if action.startswith("-") else text))
+        found.append((True, action.removeprefix("-").removesuffix("-").strip()))
+        at, trims = end + 2, action.endswith("-")
 
 
 def _before_response(nodes: Sequence[_Node]) -> tuple[list[_Node], bool]:
@@ -157,8 +158,9 @@ def _render(nodes: Sequence[_Node], names: Mapping[str, str]) -> str:
 
 
 def _expression(text: str, names: Mapping[str, str]) -> str:
-    tokens, at = [], 0
-    while at < len(text.rstrip()):
+    tokens: list[str] = []
+    at, text = 0, text.strip()
+    while at < len(text):
         found = _TOKEN.match(text, at)
         if found is None:
             raise _Unknown

@@ -25,7 +25,7 @@ from blazar.store.preset import NO_PRESET, Preset
 from blazar.store.resolve import is_alias, resolve
 from blazar.store.schema import prepare_database
 from blazar.store.uploads import forget_old_uploads, is_digest
-from blazar.store.workspace import Waiting, workspace
+from blazar.store.workspace import Waiting, sweep, workspace
 from blazar.units import format_bytes
 
 __all__ = ["BLOCK", "Piece", "Progress", "Store", "copy_hashed", "silent"]
@@ -197,6 +197,7 @@ class Store:
             for file in self.paths.blobs.glob("*.gguf"):
                 if is_digest(file.stem) and not InstalledModel.uses(file.stem):
                     file.unlink(missing_ok=True)
+            sweep(self.paths.incoming)
             forget_old_uploads(self.paths)
 
     @contextlib.contextmanager

@@ -102,6 +102,8 @@ def test_text_cannot_become_a_program(rendered):
     "{{ .Prompt | x }}",
     "{{ if .System }}a{{ else }}b{{ else }}c{{ end }}", "{{ if " + "(" * 100 + ".System" + ")" * 100 + " }}{{ end }}",
     "{{ if .System }}" * 100 + "{{ end }}" * 100, "{{ .Prompt }}" + "x" * 70_000, "{{ eq .Prompt }}",
+    "{{" + " " * 32_000, "{{ if " + "." * 32_000 + " }}", "{{ range " + " " * 32_000 + " }}", "{{ " * 10_000,
+    "{{ .Prompt" + " ." * 16_000 + " }}",
     "{{ .System }}{{ range .Messages }}{{ .Prompt }}{{ end }}"])
 def test_what_is_not_simple_is_left(template):
     assert to_jinja(template) is None

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import json
 import os
 import re
 import sqlite3
@@ -11,10 +12,12 @@ import pytest
 from blazar.errors import DatabaseUnusable, ModelFileRefused, ModelfileRefused, NameTaken
 from blazar.models.base import close_database
 from blazar.models.installed_model import InstalledModel
+from blazar.models.migrate import known_steps, migrate
 from blazar.paths import Paths
 from blazar.store.assembled import assemble
+from blazar.store.facts import read_facts
 from blazar.store.pieces import Piece
-from blazar.store.preset import Preset
+from blazar.store.preset import NO_PRESET, Preset
 from blazar.store.store import MAX_PRESET, Store
 from tests.support.raw_gguf import gguf_bytes, write_gguf
 
@@ -162,6 +165,24 @@ def test_a_row_of_before_there_were_several_files(store, tmp_path):
     assert model.digest == row["digest"] and store.remove("old")["freed"] == row["size"] and blobs(store) == []
 
 
+def test_a_database_of_before_is_brought_up_to_date(store, tmp_path):
+    steps = {number: statements for number, statements in known_steps().items() if number < 4}
+    store.paths.ensure()
+    migrate(store.paths.database, steps)
+    digest = hashlib.sha256(MODEL).hexdigest()
+    (store.paths.blobs / f"{digest}.gguf").write_bytes(MODEL)
+    (tmp_path / "m.gguf").write_bytes(MODEL)
+    facts = json.dumps({key: value for key, value in read_facts(tmp_path / "m.gguf").to_dict().items()
+                        if key != "format"})
+    with contextlib.closing(sqlite3.connect(store.paths.database)) as connection:
+        connection.execute("INSERT INTO installed_model VALUES ('old:q4_0', ?, ?, ?, 'a file', NULL, NULL, NULL, '')",
+                           (digest, len(MODEL), facts))
+        connection.commit()
+    model = store.get("old")
+    assert (model.digest, model.size, model.facts.format, model.preset) == (digest, len(MODEL), "gguf", NO_PRESET)
+    assert store.remove("old")["freed"] == len(MODEL) and blobs(store) == []
+
+
 def test_a_preset_makes_another_digest_and_defaults(store, tmp_path):
     plain = store.adopt_pieces([piece(tmp_path, "model", MODEL)], "a", "x", "here")
     made = store.adopt_pieces([piece(tmp_path, "model", MODEL)], "b", "x", "here", preset=Preset(
@@ -218,5 +239,7 @@ def test_what_a_killed_process_left_is_tidied(store, tmp_path):
     store.adopt_pieces([piece(tmp_path, "model", MODEL)], "a", "x", "here")
     (store.paths.blobs / f"{'0' * 64}.gguf").write_text("placed, and then killed")
     (store.paths.blobs / "notes.gguf").write_text("somebody's")
+    (store.paths.incoming / ("0" * 32)).write_text("half of an upload")
     store.tidy()
     assert blobs(store) == sorted([hashlib.sha256(MODEL).hexdigest(), "notes"])
+    assert list(store.paths.incoming.iterdir()) == []
