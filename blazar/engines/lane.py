@@ -6,17 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-
-@dataclass(frozen=True)
-class Program:
-    """An engine program that can be run: `argv` is its beginning (a path, or an interpreter and a module)."""
-
-    kind: str
-    argv: tuple[str, ...]
-    source: str
-    """Where it came from, for people: `BLAZAR_ENGINE_PATH`, `PATH` or `embedded`."""
-    picks_port: bool = True
-    """Whether it accepts `--port 0`, so that no port has to be chosen for it."""
+from blazar.engines.manifest import Manifest
+from blazar.engines.program import Program
 
 
 @dataclass(frozen=True)
@@ -33,6 +24,8 @@ class Launch:
     """Role (`projector`, `draft`, `adapter`) and path of each file that stands beside the model."""
     template: Path | None = None
     """A Jinja file in place of the model's own chat template."""
+    manifest: Manifest | None = None
+    """What the program says it can do; None when nobody asked it."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +36,8 @@ class Command:
     env: Mapping[str, str] = field(default_factory=dict)
     ctx: int = 0
     slots: int = 1
+    skipped: tuple[str, ...] = ()
+    """What was asked for and left out, one sentence each, since the program does not have it."""
 
 
 class Lane(ABC):
@@ -64,3 +59,8 @@ class Lane(ABC):
     @abstractmethod
     def address_flags(self, host: str, port: int) -> tuple[str, ...]:
         """The flags that tell the engine where to listen; port 0 lets it choose."""
+
+
+def engine_environment(settings: Mapping[str, Any]) -> dict[str, str]:
+    """The variables that `engine_env` gives to children, and to programs that are asked about themselves."""
+    return {str(name): str(value) for name, value in (settings.get("engine_env") or {}).items()}
