@@ -45,9 +45,9 @@ class State:
             known = cls(raw["url"], raw["sha256"], raw["size"], raw["validator"], done)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return cls()
-        texts = (known.url, known.sha256 or "", known.validator or "")
-        sound = raw.get("version") == VERSION and all(isinstance(text, str) for text in texts) and (
-            known.size is None or (type(known.size) is int and known.size >= done.end))
+        sound = (raw.get("version") == VERSION and isinstance(known.url, str)
+                 and all(text is None or isinstance(text, str) for text in (known.sha256, known.validator))
+                 and (known.size is None or (type(known.size) is int and known.size >= done.end)))
         return known if sound else cls()
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,0 +1,210 @@
+"""Downloads whose process is killed, whose disk is full, whose terminal says Ctrl-C, and how fast they are."""
+
+import contextlib
+import hashlib
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from blazar.download.fetch import Source, fetch
+from blazar.download.partial import State, part_of, state_of
+from blazar.errors import DiskFull
+from tests.servers.file_server import FileServer
+from tests.support.downloads import MIB, content, names, sha256
+from tests.support.waiting import until
+
+ROOT = Path(__file__).parent.parent.parent
+KILLS = int(os.environ.get("BLAZAR_TEST_KILLS", "12"))
+
+
+def command(url, target, connections, digest):
+    return [sys.executable, "-m", "tests.support.fetching", url, str(target), str(connections), digest]
+
+
+@pytest.mark.parametrize("connections", [1, 8])
+def test_a_kill_at_any_byte_leaves_what_the_next_one_continues(tmp_path, connections):
+    data, chance = content(40 * MIB), random.Random(connections)
+    with FileServer() as server:
+        server.put("/m", data, rate=40 * MIB)
+        argv = command(server.url("/m"), tmp_path / "m", connections, sha256(data))
+        saved = 0
+        for _ in range(KILLS // 2):
+            offset = server.sent() + chance.randrange(len(data) // 8)
+            child = subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.DEVNULL, start_new_session=True)
+            until(lambda offset=offset, child=child: server.sent() >= offset or child.poll() is not None, 30)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            assert set(names(tmp_path)) <= {"m", "m.part", "m.part.json", "m.part.json.new"}
+            if not (tmp_path / "m").exists():
+                state = State.read(state_of(tmp_path / "m"), part_of(tmp_path / "m").stat().st_size)
+                assert state.done.total >= saved, "what was saved once is never lost"
+                saved = state.done.total
+        done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60)
+        assert done.stdout.splitlines()[-1] == sha256(data)
+    assert (tmp_path / "m").read_bytes() == data
+    assert names(tmp_path) == ["m"]
+
+
+def test_ctrl_c_keeps_what_has_come(tmp_path):
+    data = content(40 * MIB)
+    with FileServer() as server:
+        file = server.put("/m", data, rate=8 * MIB)
+        child = subprocess.Popen(command(server.url("/m"), tmp_path / "m", 8, sha256(data)), cwd=ROOT,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        until(lambda: server.sent() > 8 * MIB)
+        child.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in child.communicate(timeout=5)[1]
+        assert names(tmp_path) == ["m.part", "m.part.json"]
+        kept = State.read(state_of(tmp_path / "m"), 1 << 40).done.total
+        assert kept > 4 * MIB
+        file.rate = None
+        before = server.sent()
+        assert fetch(Source(server.url("/m")), tmp_path / "m").sha256 == sha256(data)
+        assert server.sent() - before == len(data) - kept
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 48 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", str(folder)]).returncode:
+        pytest.skip("only the superuser can become another user")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_file_that_does_not_fit_is_not_begun(small_disk):
+    data = content(50 * MIB)
+    with FileServer() as server:
+        server.put("/m", data)
+        with pytest.raises(DiskFull, match=r"needs 50\.0 MiB more and its file system has 4[78]\.\d MiB left; free some "
+                           r"space, or choose another `--data-dir`; what has come is kept, ask again to go on") as caught:
+            fetch(Source(server.url("/m")), small_disk / "m")
+        assert str(caught.value).startswith(str(small_disk))
+        assert server.sent() < 17 * MIB
+    assert names(small_disk) == ["m.part", "m.part.json"]
+    assert (small_disk / "m.part").stat().st_size <= MIB
+
+
+@pytest.mark.parametrize("connections", [1, 8])
+def test_a_disk_that_fills_up_meanwhile(small_disk, connections):
+    """Somebody else takes the room while the file comes: told in words, and what has come is continued later."""
+    data, ballast = content(40 * MIB), small_disk / "ballast"
+    with FileServer() as server:
+        file = server.put("/m", data)
+
+        def progress(stage, done, total):
+            if done and not ballast.exists():
+                ballast.write_bytes(b"\0" * 30 * MIB)
+
+        file.rate = 10 * MIB
+        with pytest.raises(DiskFull, match="what has come is kept, ask again to go on"):
+            fetch(Source(server.url("/m")), small_disk / "m", progress, connections=connections)
+        assert names(small_disk) == ["ballast", "m.part", "m.part.json"]
+        ballast.unlink()
+        kept = State.read(state_of(small_disk / "m"), 1 << 40).done.total
+        assert kept > 0
+        before, file.rate = server.sent(), None
+        assert fetch(Source(server.url("/m")), small_disk / "m", connections=connections).sha256 == sha256(data)
+        assert server.sent() - before == len(data) - kept
+
+
+def test_a_disk_that_is_full_to_the_last_byte_keeps_the_state(small_disk):
+    """A body of unknown length runs into the wall; what has come is cut back a little so that its state fits."""
+    data = content(50 * MIB)
+    with FileServer() as server:
+        server.put("/m", data, chunked=True, ranges="whole")
+        with pytest.raises(DiskFull, match="No space left on device; free some space"):
+            fetch(Source(server.url("/m"), sha256(data)), small_disk / "m", connections=1)
+    state = State.read(state_of(small_disk / "m"), 1 << 40)
+    assert state.done.total > 40 * MIB
+    assert (small_disk / "m.part").read_bytes()[:state.done.total] == data[:state.done.total]
+
+
+def test_a_limit_on_the_size_of_files_is_told(tmp_path):
+    data = content(4 * MIB)
+    with FileServer() as server:
+        server.put("/m", data)
+        argv = command(server.url("/m"), tmp_path / "m", 1, sha256(data))
+        done = subprocess.run(["sh", "-c", 'ulimit -f 2048; exec "$@"', "sh", *argv], cwd=ROOT, capture_output=True,
+                              text=True)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "File too large; neither the file system nor `ulimit -f` may limit files" in done.stdout
+    assert "m.part.json" in names(tmp_path)
+
+
+# -- beside curl ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def nginx(tmp_path):
+    """nginx over loopback, which serves a folder: the folder and its address."""
+    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+    if program is None:
+        pytest.skip("there is no nginx; the speed of downloads is measured against it")
+    folder = Path(tmp_path / "served")
+    folder.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    paths = "".join(f"{kind}_temp_path {tmp_path}/{kind};"
+                    for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    user = "user root;" if os.geteuid() == 0 else ""
+    (tmp_path / "nginx.conf").write_text(
+        f"{user} daemon off; pid {tmp_path}/pid; error_log {tmp_path}/log; events {{}} http {{ access_log off; "
+        f"sendfile on; {paths} server {{ listen 127.0.0.1:{port}; root {folder}; }} }}")
+    child = subprocess.Popen([program, "-c", str(tmp_path / "nginx.conf"), "-e", str(tmp_path / "log")])
+    until(lambda: _answers(port), what="nginx listens")
+    yield folder, f"http://127.0.0.1:{port}"
+    child.terminate()
+    child.wait()
+
+
+def _answers(port):
+    try:
+        with socket.create_connection(("127.0.0.1", port), 1):
+            return True
+    except OSError:
+        return False
+
+
+@pytest.mark.slow
+def test_as_fast_as_curl_and_sha256sum_and_sync_in_little_memory(nginx, tmp_path):
+    """At most 1.15 times their time, process start included, the best of three; memory grows 32 MiB at most."""
+    if shutil.which("curl") is None:
+        pytest.skip("there is no curl; the speed of downloads is compared with it")
+    size = int(os.environ.get("BLAZAR_TEST_DOWNLOAD_MIB", "256")) * MIB
+    folder, base = nginx
+    digest = hashlib.sha256()
+    with open(folder / "g", "wb") as file:
+        for seed in range(size // (32 * MIB)):
+            block = content(32 * MIB, seed)
+            digest.update(block)
+            file.write(block)
+    theirs, ours, grew = [], [], []
+    for _ in range(3):
+        theirs.append(_timed(["sh", "-c", f"curl -s -o f {base}/g && sha256sum f && sync f"], tmp_path)[0])
+        (tmp_path / "f").unlink()
+        seconds, said = _timed(command(f"{base}/g", tmp_path / "f", 8, digest.hexdigest()), ROOT)
+        (tmp_path / "f").unlink()
+        ours.append(seconds)
+        grew.append(int(said.splitlines()[-2].split()[1]))
+        assert said.splitlines()[-1] == digest.hexdigest()
+    assert min(ours) <= 1.15 * min(theirs), f"{ours} s beside {theirs} s"
+    assert max(grew) <= 32 * 1024, f"grew by {grew} KiB"
+
+
+def _timed(argv, folder):
+    os.sync()
+    began = time.monotonic()
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=True)
+    return time.monotonic() - began, done.stdout
