@@ -99,7 +99,10 @@ class Partial:
         """Forget what has come; whose file it is to become stays."""
         with self.lock:
             assert self._descriptor is not None
-            os.ftruncate(self._descriptor, 0)
+            try:
+                os.ftruncate(self._descriptor, 0)
+            except OSError as error:
+                raise unwritable(error, self.target) from error
             self.state = State(self.state.url, self.state.sha256)
             self.kept = 0
 
@@ -128,7 +131,10 @@ class Partial:
 
     def discard(self) -> None:
         """Remove the partial and its state."""
-        remove(self.target)
+        try:
+            remove(self.target)
+        except OSError as error:
+            raise unwritable(error, self.target) from error
 
     def close(self) -> None:
         """Give the lock back; a lane that is late writes nothing any more."""

@@ -185,6 +185,8 @@ class Transfer:
         with self._partial.lock:
             self._answers.add(answer)
         try:
+            if self._halt.is_set():
+                raise Halted
             refusal = None if answer.status in (200, 206, 416) else self._remote.refusal(answer)
             if refusal is not None:
                 raise refusal

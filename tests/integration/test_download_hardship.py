@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -100,10 +101,10 @@ def test_a_file_that_does_not_fit_is_not_begun(small_disk):
     data = content(50 * MIB)
     with FileServer() as server:
         server.put("/m", data)
-        with pytest.raises(DiskFull, match=r"needs 50\.0 MiB more and its file system has 4[78]\.\d MiB left; free some "
-                           r"space, or choose another `--data-dir`; what has come is kept, ask again to go on") as caught:
+        words = (rf"^{small_disk} needs 50\.0 MiB more and its file system has 4[78]\.\d MiB left; free some space, or "
+                 r"choose another `--data-dir`; what has come is kept, ask again to go on$")
+        with pytest.raises(DiskFull, match=words):
             fetch(Source(server.url("/m")), small_disk / "m")
-        assert str(caught.value).startswith(str(small_disk))
         assert server.sent() < 17 * MIB
     assert names(small_disk) == ["m.part", "m.part.json"]
     assert (small_disk / "m.part").stat().st_size <= MIB
@@ -155,6 +156,42 @@ def test_a_limit_on_the_size_of_files_is_told(tmp_path):
     assert (done.returncode, done.stderr) == (1, "")
     assert "File too large; neither the file system nor `ulimit -f` may limit files" in done.stdout
     assert "m.part.json" in names(tmp_path)
+
+
+# -- what a person sees --------------------------------------------------------------------------------
+
+
+def test_in_a_terminal_there_is_one_moving_line(tmp_path):
+    data = content(8 * MIB)
+    ours, theirs = os.openpty()
+    with FileServer() as server:
+        server.put("/m", data, rate=8 * MIB)
+        child = subprocess.Popen(command(server.url("/m"), tmp_path / "m", 1, sha256(data)), cwd=ROOT,
+                                 stdout=subprocess.DEVNULL, stderr=theirs)
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):
+            while block := os.read(ours, 4096):
+                shown += block
+        os.close(ours)
+        assert child.wait() == 0
+    stages = shown.decode().split("\r\n")
+    assert [stage.rpartition("\r\x1b[K")[2].partition(" ")[0] for stage in stages[:-1]] in (
+        ["download"], ["download", "verify"])
+    drawn = stages[0].split("\r\x1b[K")[1:]
+    assert len(drawn) >= 5
+    assert all(re.fullmatch(r"download  \[[#.]{1,24}\] [ \d]{3} %  [\d.]+ \w+( of 8\.0 MiB)(  [\d.]+ \w+/s)?"
+                            r"(  [\d. ms]+ left)?|download  [\d.]+ \w+", line) for line in drawn), drawn
+    assert "/s" in drawn[-1] and "left" in drawn[-2]
+
+
+def test_in_a_pipe_what_is_quick_leaves_no_line(tmp_path):
+    data = content(8 * MIB)
+    with FileServer() as server:
+        server.put("/m", data)
+        done = subprocess.run(command(server.url("/m"), tmp_path / "m", 1, sha256(data)), cwd=ROOT,
+                              capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 # -- beside curl ---------------------------------------------------------------------------------------

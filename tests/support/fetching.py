@@ -1,23 +1,23 @@
-"""A process of its own that downloads: `python fetching.py URL TARGET CONNECTIONS [SHA256]`, for tests that kill it.
+"""A process of its own that downloads: `python -m tests.support.fetching URL TARGET CONNECTIONS [SHA256]`.
 
-Prints one line at each step of the progress and at the end the digest; an error of ours is its last line, exit code 1.
+For tests that kill it, limit it or measure it. The progress goes to stderr as the verbs show it; an error of ours is
+one line on stdout, with exit code 1, else what the memory grew by and the digest.
 """
 
 import resource
 import sys
 from pathlib import Path
 
+from blazar.cli.output import Output
 from blazar.download.fetch import Source, fetch
 from blazar.errors import BlazarError
 
 
 def main(url: str, target: str, connections: str, sha256: str | None = None) -> int:
-    def progress(stage: str, done: int, total: int | None) -> None:
-        print(stage, done, total, flush=True)
-
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
-        fetched = fetch(Source(url, sha256), Path(target), progress, connections=int(connections))
+        with Output().progress() as progress:
+            fetched = fetch(Source(url, sha256), Path(target), progress, connections=int(connections))
     except BlazarError as error:
         print(error)
         return 1

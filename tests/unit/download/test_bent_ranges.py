@@ -201,7 +201,8 @@ def test_a_wrong_hash_is_told_and_leaves_nothing(shape, tmp_path):
     with FileServer() as server:
         case = Case(server, tmp_path, *shape, knows=True)
         case.file.corrupt = True
-        with pytest.raises(DigestMismatch, match=rf"m\.gguf has sha256 [0-9a-f]{{64}}, expected {sha256(case.content)}"):
+        words = rf"m\.gguf has sha256 [0-9a-f]{{64}}, expected {sha256(case.content)}"
+        with pytest.raises(DigestMismatch, match=words):
             case.fetch()
         assert names(tmp_path) == []
 
@@ -218,6 +219,6 @@ def test_a_server_that_contradicts_itself_to_the_end(shape, tmp_path):
     with FileServer() as server:
         case = Case(server, tmp_path, *shape, knows=True)
         case.file.status = 206
-        with pytest.raises(DownloadFailed, match="the server contradicts itself: it sends a part and does not say which"):
+        with pytest.raises(DownloadFailed, match="contradicts itself: it sends a part and does not say which"):
             case.fetch()
         assert "m.gguf" not in names(tmp_path)

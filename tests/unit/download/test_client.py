@@ -94,8 +94,9 @@ def secure(certificate):
 
 
 def test_a_certificate_that_nobody_vouches_for_is_refused_at_once(secure, tmp_path):
-    with pytest.raises(DownloadFailed, match=r"the certificate of localhost cannot be trusted .*add its authority to the "
-                       "system's, or name a file with it in SSL_CERT_FILE"):
+    words = (r"the certificate of localhost cannot be trusted .*add its authority to the system's, or name a file with "
+             "it in SSL_CERT_FILE")
+    with pytest.raises(DownloadFailed, match=words):
         fetch(Source(secure.url("/m"), token="secret"), tmp_path / "m")
     assert secure.requests == []
     assert "m" not in names(tmp_path)
@@ -121,6 +122,6 @@ def test_no_redirect_leads_out_of_https(secure, certificate, tmp_path, monkeypat
     with FileServer() as plain:
         plain.put("/m", DATA)
         secure.put("/m", b"", redirect=plain.url("/m"))
-        with pytest.raises(DownloadFailed, match="redirects from https to http://127.0.0.1:[0-9]+/m, which anybody"):
+        with pytest.raises(DownloadFailed, match=r"redirects from https to http://127.0.0.1:[0-9]+/m, which anybody"):
             fetch(Source(secure.url("/m")), tmp_path / "m")
         assert plain.requests == []

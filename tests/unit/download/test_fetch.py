@@ -63,7 +63,7 @@ def test_a_body_without_a_length(server, tmp_path, connections):
 @pytest.mark.parametrize("chunked", [False, True])
 def test_another_size_than_expected(server, tmp_path, chunked):
     server.put("/m", SMALL, chunked=chunked)
-    with pytest.raises(DownloadFailed, match="has [0-9]+ bytes, and 1000 were expected"):
+    with pytest.raises(DownloadFailed, match=r"has [0-9]+ bytes, and 1000 were expected"):
         fetch(Source(server.url("/m"), size=1000), tmp_path / "m", connections=1)
     assert "m" not in names(tmp_path)
 
@@ -194,7 +194,7 @@ def test_nobody_listens(tmp_path):
     naps = Naps()
     with FileServer() as gone:
         url = gone.url("/m")
-    with pytest.raises(DownloadFailed, match="the connection breaks again and again .*refused"):
+    with pytest.raises(DownloadFailed, match=r"the connection breaks again and again .*refused"):
         fetch(Source(url), tmp_path / "m", patience=naps.patience())
     assert naps == [0.5, 1, 2, 4, 8]
 

@@ -1,3 +1,4 @@
+import itertools
 import random
 
 import pytest
@@ -17,7 +18,7 @@ def test_spans_are_the_set_of_their_bytes(seed):
     assert spans.total == len(there)
     assert spans.end == max(there, default=-1) + 1
     assert spans.frontier == next(place for place in range(62) if place not in there)
-    assert all(left[1] < right[0] for left, right in zip(listed, listed[1:], strict=False))
+    assert all(left[1] < right[0] for left, right in itertools.pairwise(listed))
     assert {place for start, end in spans.clip(limit) for place in range(start, end)} == {
         place for place in there if place < limit}
     start, end = spans.gap()

@@ -1,6 +1,6 @@
 import pytest
 
-from blazar.download.throttle import MEBIBYTE, Bucket, bucket_of
+from blazar.download.throttle import MEGABYTE, Bucket, bucket_of
 
 
 class Clock:
@@ -50,7 +50,7 @@ def test_no_limit_never_waits():
     Bucket(0).take(10**12, lambda seconds: pytest.fail("waited"))
 
 
-def test_the_setting_is_in_mib_a_second_and_zero_is_no_limit():
-    assert bucket_of(3).rate == 3 * MEBIBYTE
+def test_the_setting_is_in_mb_a_second_and_zero_is_no_limit():
+    assert bucket_of(3).rate == 3 * MEGABYTE
     assert bucket_of(0) is None
     assert bucket_of(-1) is None
