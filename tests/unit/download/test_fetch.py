@@ -45,6 +45,28 @@ def test_a_file_comes_with_its_digest_and_size(server, tmp_path):
     assert names(tmp_path) == ["m"]
     assert server.requests[0].range is None
     assert server.requests[0].headers["accept-encoding"] == "identity"
+    assert list(dict.fromkeys(step for step in told if step[1] == len(SMALL))) == [
+        ("download", len(SMALL), len(SMALL)), ("verify", len(SMALL), len(SMALL))]
+
+
+@pytest.mark.parametrize("connections", [1, 8])
+def test_a_server_that_tells_nothing_of_its_file_is_asked_once(server, tmp_path, connections):
+    server.put("/m", SMALL, etag="", ranges="none")
+    fetch(Source(server.url("/m")), tmp_path / "m", connections=connections)
+    assert len(server.requests) == 1
+
+
+def test_servers_behind_one_name_that_disagree_about_the_version(server, tmp_path):
+    """Each answer has another ETag. In the end the file comes in one stream."""
+    data = content(40 * MIB)
+    file = server.put("/real", data)
+
+    def answer(seen):
+        file.etag = f'"{len(server.requests)}"'
+        return file.answer(seen)
+
+    server.on("/m", answer)
+    assert fetch(Source(server.url("/m"), sha256(data)), tmp_path / "m").size == len(data)
 
 
 def test_an_empty_file(server, tmp_path):
