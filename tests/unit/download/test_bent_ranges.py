@@ -88,11 +88,13 @@ def test_another_range_than_was_asked_for(case, bend):
 @pytest.mark.parametrize("bend", [
     "none", "whole as 206", "512 early", "512 late", "short", "other size", "206 without a range", "200 with a range",
     "refused", "first only"])
-def test_every_bend_from_the_beginning(case, bend):
-    for path in case.folder.iterdir():
-        path.unlink()
-    case.file.ranges = bend
-    case.check()
+def test_every_bend_from_the_beginning(shape, tmp_path, bend):
+    with FileServer() as server:
+        case = Case(server, tmp_path, *shape, knows=False)
+        for path in tmp_path.iterdir():
+            path.unlink()
+        case.file.ranges = bend
+        case.check()
 
 
 def test_less_than_was_asked_for_and_told_so(case):
