@@ -6,6 +6,7 @@ as many as `connections`. A lane that the server does not want leaves its part t
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -70,8 +71,9 @@ class Transfer:
         with self._partial.lock:
             for answer in self._answers:
                 answer.interrupt()
+        deadline = time.monotonic() + GOODBYE
         for thread in self._threads:
-            thread.join(GOODBYE)
+            thread.join(max(0.0, deadline - time.monotonic()))
 
     # -- lanes -------------------------------------------------------------------------------------------
 
