@@ -44,6 +44,11 @@ class Paths:
         return self.models / "incoming"
 
     @property
+    def partial(self) -> Path:
+        """Downloads that go on after an interruption; on the same file system as `blobs` too."""
+        return self.models / "partial"
+
+    @property
     def engines(self) -> Path:
         return self.data_dir / "engines"
 

