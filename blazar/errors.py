@@ -142,6 +142,43 @@ class ModelFileRefused(BlazarError):
     status = 400
 
 
+class ModelfileRefused(BlazarError):
+    """{message}"""
+
+    slug = "modelfile-refused"
+    status = 400
+    exit_code = 2
+
+
+class BlobMissing(BlazarError):
+    """the file {name!r} with digest sha256:{digest} is not here; send it first, with `POST /api/blobs/sha256:{digest}`"""
+
+    slug = "blob-missing"
+    status = 400
+
+
+class BlobMismatch(BlazarError):
+    """what was sent has the digest sha256:{found}, not sha256:{expected}; it was thrown away, send it again"""
+
+    slug = "blob-mismatch"
+    status = 400
+
+
+class DigestRefused(BlazarError):
+    """{digest!r} is no digest; it looks like sha256: and 64 hex digits"""
+
+    slug = "digest-refused"
+    status = 400
+
+
+class PushRefused(BlazarError):
+    """Blazar sends no models anywhere: {name} stays on this machine; its file is {file}, for a registry's own tools to
+    upload"""
+
+    slug = "push-refused"
+    status = 400
+
+
 class PullFailed(BlazarError):
     """could not pull {name}: {reason}; {remedy}"""
 

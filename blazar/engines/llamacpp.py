@@ -34,6 +34,7 @@ class LlamaCpp(Lane):
                  "--ctx-size", str(ctx * slots), "--parallel", str(slots), "--jinja"]
         if launch.secret_file is not None:
             words += ["--api-key-file", str(launch.secret_file)]
+        words += companion_flags(launch)
         embedding = embedding_flags(launch.facts, ctx)
         words += embedding
         words += flags.argv(self.kind, self._table, launch.settings, skip=COMPUTED | BATCHES if embedding else COMPUTED)
@@ -44,6 +45,17 @@ class LlamaCpp(Lane):
 
     def address_flags(self, host: str, port: int) -> tuple[str, ...]:
         return ("--host", host, "--port", str(port))
+
+
+def companion_flags(launch: Launch) -> list[str]:
+    """The flags for files beside the model. A draft is for speculative decoding and changes nothing by itself."""
+    by_role: dict[str, list[str]] = {}
+    for role, path in launch.companions:
+        by_role.setdefault(role, []).append(str(path))
+    words = [word for projector in by_role.get("projector", [])[:1] for word in ("--mmproj", projector)]
+    if by_role.get("adapter"):
+        words += ["--lora", ",".join(by_role["adapter"])]
+    return words + (["--chat-template-file", str(launch.template)] if launch.template else [])
 
 
 def embedding_flags(facts: Mapping[str, Any], ctx: int) -> list[str]:

@@ -8,11 +8,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from blazar.store.gguf_types import FILE_TYPES
+from blazar.store.splits import MAX_PARTS
 
 MOST_FILES = 20_000
 """Files of a repository that are looked at; more are no model's."""
-MOST_PARTS = 999
-
 _MORE_TYPES = ("Q2_K_L", "Q3_K", "Q3_K_XL", "Q4_K", "Q4_K_L", "Q4_K_XL", "Q5_K", "Q5_K_L", "Q5_K_XL", "Q6_K_L", "Q6_K_XL",
                "Q8_K_XL", "Q2_K_XL", "IQ4_NL_XL", "MXFP4", "FP16", "FP32")
 _TYPES = "|".join(sorted({*FILE_TYPES.values(), *_MORE_TYPES}, key=len, reverse=True))
@@ -123,14 +122,9 @@ def quantization_of(path: str) -> str:
 def part_of(name: str) -> tuple[str, int, int] | None:
     """Stem, number and count of the part of a set that a file's name tells; None when it tells none."""
     part = _PART.fullmatch(name)
-    if part is None or not 1 <= int(part["number"]) <= int(part["count"]) <= MOST_PARTS:
+    if part is None or not 1 <= int(part["number"]) <= int(part["count"]) <= MAX_PARTS:
         return None
     return part["stem"], int(part["number"]), int(part["count"])
-
-
-def part_name(stem: str, number: int, count: int) -> str:
-    """What a part of a set is called."""
-    return f"{stem}-{number:05}-of-{count:05}.gguf"
 
 
 def named(builds: Sequence[Build], wanted: str) -> Build | None:

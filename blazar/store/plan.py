@@ -8,10 +8,11 @@ from blazar.download.fetch import Source
 from blazar.errors import BuildMissing, PullFailed
 from blazar.store.catalog import RepoEntry
 from blazar.store.companions import companions, models, role_of
-from blazar.store.huggingface import Build, Listing, RemoteFile, builds_of, named, part_name, part_of, quantization_of
+from blazar.store.huggingface import Build, Listing, RemoteFile, builds_of, named, part_of, quantization_of
 from blazar.store.name import clean
 from blazar.store.reference import Address, Repository
 from blazar.store.registry import Registry
+from blazar.store.splits import part_name
 
 Choose = Callable[[str, Sequence[Build]], tuple[Build, str]]
 """Given a name for people and the builds there are (the smallest first): the build to take, and why, for people.

@@ -11,9 +11,8 @@ from typing import Any
 
 from blazar.download.fetch import Fetched, fetch
 from blazar.download.throttle import Bucket
-from blazar.errors import BlazarError, ModelFileRefused, NotPullable, StoreUnwritable
+from blazar.errors import DownloadStopped, ModelFileRefused, NameTaken, NotPullable, StoreUnwritable
 from blazar.store import catalog, wheel
-from blazar.store.downloads import download_folder
 from blazar.store.locks import told_in_words
 from blazar.store.name import parse
 from blazar.store.plan import Choose, Plan, Wanted, plan_address, plan_entry, plan_repository
@@ -97,7 +96,8 @@ def _keep_alias(store: Store, reference: str, name: str) -> None:
     """Let the model be called what it was pulled as, where its own name would not be found by that."""
     typed, own = parse(reference), parse(name)
     if typed.model != own.model or typed.variant not in ("", own.variant):
-        store.also_call(str(typed), name)
+        with contextlib.suppress(NameTaken):  # that is an installed model by now
+            store.alias(name, str(typed))
 
 
 # -- from the registry and from URLs ---------------------------------------------------------------------------
@@ -107,8 +107,7 @@ def _carry_out(store: Store, plan: Plan, means: Means, name: str | None, teller:
     """Get every file that is not here, then install them at once."""
     if plan.said:
         teller.says(plan.said)
-    store.prepare()
-    with download_folder(store.paths, _key(plan), _follower(means, teller)) as folder:
+    with store.download(_key(plan), _follower(means, teller)) as folder:
         _check_room(store, plan, folder)
         pieces = [_piece(store, wanted, folder, means, teller) for wanted in plan.files]
         teller.progress("install", plan.size, plan.size)

@@ -74,7 +74,8 @@ class Daemon:
         self._loop = Loop()
         pool = Pool(self._loop)
         workers = Workers(self._loop)
-        loader = Loader(store, paths, [LlamaCpp(SETTINGS.values())], lambda model: effective(config, model),
+        loader = Loader(store, paths, [LlamaCpp(SETTINGS.values())],
+                        lambda model, own: effective(config, model, own),
                         config.runtime.get("BLAZAR_ENGINE_PATH"), config.model_load_timeout_secs,
                         config.child_auth is not False)
         self._fleet = Fleet(Means(self._loop, pool, paths, loader.prepare, self._changed), workers,
