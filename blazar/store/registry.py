@@ -3,17 +3,16 @@
 The token goes to the registry's own origin only, and never into an error or a log.
 """
 
-import http.client
+import contextlib
 import json
 import re
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
 
-from blazar import __version__
+from blazar.download.client import FAILURES, Client, origin
+from blazar.download.remote import BREAKS
 from blazar.errors import (
     BlazarError,
     PullFailed,
@@ -26,8 +25,7 @@ from blazar.errors import (
 from blazar.store.huggingface import MOST_FILES, Listing, RemoteFile, lacks_sizes, read_listing, read_tree
 
 DEFAULT_BASE = "https://huggingface.co"
-TIMEOUT = 30.0
-"""Seconds that the registry may be silent."""
+REDIRECTS = 5
 MAX_ANSWER = 32 << 20
 """Bytes of the longest listing."""
 MOST_PAGES = 50
@@ -75,7 +73,7 @@ class Registry:
 
     def token_for(self, url: str) -> str | None:
         """The token, when `url` is of the registry's own origin."""
-        return self.token if _origin(url) == _origin(self.base) else None
+        return self.token if origin(url) == origin(self.base) else None
 
     def check_online(self, name: str) -> None:
         if self.offline:
@@ -106,57 +104,52 @@ class Registry:
 
     def _ask(self, url: str, repo: str) -> tuple[Any, str]:
         """The JSON at `url`, and its Link header."""
-        request = urllib.request.Request(url, headers={"Accept": "application/json",
-                                                       "User-Agent": f"blazar/{__version__}"})
-        token = self.token_for(url)
-        if token:
-            request.add_unredirected_header("Authorization", f"Bearer {token}")
-        try:
-            with urllib.request.build_opener(_Redirects(token)).open(request, timeout=TIMEOUT) as answer:
+        with contextlib.closing(Client()) as client:
+            answer = self._follow(client, url, repo)
+            try:
                 body = answer.read(MAX_ANSWER + 1)
-                link = answer.headers.get("Link", "")
-        except urllib.error.HTTPError as error:
-            with error:
-                raise self._told(error, repo) from error
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            reason = getattr(error, "reason", None) or error
-            words = getattr(reason, "strerror", None) or str(reason) or type(error).__name__
-            raise RegistryUnreachable(base=self.base, repo=repo, reason=words) from error
+            except BREAKS as error:
+                raise self._unreachable(repo, error) from error
+            finally:
+                answer.close()
+        if answer.status != 200:
+            raise self._told(answer.status, answer.headers, repo)
         try:
             if len(body) > MAX_ANSWER:
                 raise ValueError
-            return json.loads(body), link
+            return json.loads(body), answer.headers.get("Link", "")
         except (ValueError, RecursionError) as error:
             raise RegistryUnreachable(base=self.base, repo=repo, reason="its answer is not JSON") from error
 
-    def _told(self, error: urllib.error.HTTPError, repo: str) -> BlazarError:
-        if error.code in (401, 403, 404):
-            return self.refusal(error.code, repo, error.headers.get("X-Error-Code", "") == "GatedRepo")
-        if error.code == 429:
-            wait = error.headers.get("Retry-After", "")
+    def _follow(self, client: Client, url: str, repo: str) -> Any:
+        """The answer to a GET of `url`, at the end of its redirects. The token goes along to our own origin only."""
+        for _ in range(REDIRECTS):
+            token = self.token_for(url)
+            headers = {"Accept": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+            try:
+                answer = client.get(url, headers)
+            except FAILURES as error:
+                raise self._unreachable(repo, error) from error
+            target = answer.headers.get("Location") if answer.status in (301, 302, 303, 307, 308) else None
+            if not target:
+                return answer
+            answer.close()
+            url = urljoin(url, target)
+            if urlsplit(url).scheme not in ("http", "https"):
+                break
+        raise RegistryUnreachable(base=self.base, repo=repo, reason="it redirects to nowhere")
+
+    def _unreachable(self, repo: str, error: Exception) -> RegistryUnreachable:
+        reason = getattr(error, "reason", None) or error
+        return RegistryUnreachable(base=self.base, repo=repo, reason=str(reason)[:200] or type(reason).__name__)
+
+    def _told(self, status: int, headers: Mapping[str, str], repo: str) -> BlazarError:
+        if status in (401, 403, 404):
+            return self.refusal(status, repo, headers.get("X-Error-Code", "") == "GatedRepo")
+        if status == 429:
+            wait = headers.get("Retry-After", "")
             when = f"in {wait} s" if wait.isdigit() else "in some minutes"
             return PullFailed(name=repo, reason=f"{self.base} is asked too often", remedy=f"try again {when}, or set "
-                              f"BLAZAR_REGISTRY_TOKEN, which most registries allow more",
+                              f"BLAZAR_REGISTRY_TOKEN, for which most registries allow more",
                               retry_after=float(wait) if wait.isdigit() else None)
-        return RegistryUnreachable(base=self.base, repo=repo, reason=f"it answers with status {error.code}")
-
-
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects; the token goes along only within one origin."""
-
-    def __init__(self, token: str | None) -> None:
-        self._token = token
-
-    def redirect_request(self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any,
-                         newurl: str) -> urllib.request.Request | None:
-        request = super().redirect_request(req, fp, code, msg, headers, newurl)
-        if request is not None and self._token and _origin(newurl) == _origin(req.full_url) and \
-                req.has_header("Authorization"):
-            request.add_unredirected_header("Authorization", f"Bearer {self._token}")
-        return request
-
-
-def _origin(url: str) -> tuple[str, str, int | None]:
-    parts = urlsplit(url)
-    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
-    return parts.scheme, (parts.hostname or "").lower(), port
+        return RegistryUnreachable(base=self.base, repo=repo, reason=f"it answers with status {status}")
