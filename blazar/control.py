@@ -39,7 +39,7 @@ MESSAGES = {
     "remove": ("gateway, cli", "model", ""),
     "describe": ("gateway, cli", "model", "model: the row, and the facts of its file"),
     "changed": ("cli", "what: store", ""),
-    "job": ("gateway, cli", "verb: pull; reference; job: a number of the asker's own", "model: its summary, when it ends"),
+    "job": ("gateway, cli", "verb: pull; reference; job: a number of the asker's own", "model: its summary, at the end"),
     "progress": ("supervisor", "job; then says: a sentence, or begins: a file sha256 size, or stage done total", None),
     "cancel": ("gateway, cli", "job", None),
     "status": ("cli", "", "pid url children gateway"),

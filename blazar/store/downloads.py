@@ -23,7 +23,7 @@ KEPT = 14 * 86_400.0
 def download_folder(paths: Paths, what: str, waiting: Callable[[Path], None]) -> Iterator[Path]:
     """The folder of the download `what`, ours alone; `waiting` is called again and again while another has it.
 
-    It is gone after a block that ends well, and kept after one that does not, unless it is empty.
+    It is gone after a block that ends well, and kept after one that does not, unless nothing has come.
     """
     folder = paths.partial / what
     with told_in_words(folder):
@@ -35,7 +35,8 @@ def download_folder(paths: Paths, what: str, waiting: Callable[[Path], None]) ->
             shutil.rmtree(folder, ignore_errors=True)
     finally:
         with locked(paths.store_lock), contextlib.suppress(OSError):
-            folder.rmdir()
+            if not any(entry.stat().st_size for entry in folder.iterdir() if entry.suffix != ".json"):
+                shutil.rmtree(folder)
         os.close(lock)
 
 

@@ -12,8 +12,8 @@ from blazar.store.splits import MAX_PARTS
 
 MOST_FILES = 20_000
 """Files of a repository that are looked at; more are no model's."""
-_MORE_TYPES = ("Q2_K_L", "Q3_K", "Q3_K_XL", "Q4_K", "Q4_K_L", "Q4_K_XL", "Q5_K", "Q5_K_L", "Q5_K_XL", "Q6_K_L", "Q6_K_XL",
-               "Q8_K_XL", "Q2_K_XL", "IQ4_NL_XL", "MXFP4", "FP16", "FP32")
+_MORE_TYPES = ("Q2_K_L", "Q2_K_XL", "Q3_K", "Q3_K_XL", "Q4_K", "Q4_K_L", "Q4_K_XL", "Q5_K", "Q5_K_L", "Q5_K_XL",
+               "Q6_K_L", "Q6_K_XL", "Q8_K_XL", "IQ4_NL_XL", "MXFP4", "FP16", "FP32")
 _TYPES = "|".join(sorted({*FILE_TYPES.values(), *_MORE_TYPES}, key=len, reverse=True))
 _QUANTISATION = re.compile(rf"(?:^|[-._ /])((?:UD-)?(?:{_TYPES}))(?=$|[-._ /])", re.IGNORECASE)
 _PART = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.IGNORECASE)
@@ -128,7 +128,7 @@ def part_of(name: str) -> tuple[str, int, int] | None:
 
 
 def named(builds: Sequence[Build], wanted: str) -> Build | None:
-    """The build that `wanted` means: a quantisation, or the name of one of its files. Upper and lower case are alike."""
+    """The build that `wanted` means: a quantisation, or the name of one of its files, in upper or lower case."""
     low = wanted.lower()
     for build in builds:
         if build.quantization.lower() == low:

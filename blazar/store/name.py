@@ -6,8 +6,9 @@
     part      = alnum *( alnum / "-" / "_" / "." )       no two dots in a row
 
 At most MAX_NAME characters in all, ASCII, upper and lower case alike. `hf.co/owner/repo` is `owner/repo`: what people
-write for Ollama means the same here. The variant names one build of a model, usually its quantisation. `latest`, or no variant, is the implied one: it means the only variant there is. Names of
-installed models always carry their variant, and are written in lower case: that is the canonical form.
+write for Ollama means the same here. The variant names one build of a model, usually its quantisation. `latest`, or no
+variant, is the implied one: it means the only variant there is. Names of installed models always carry their variant,
+and are written in lower case: that is the canonical form.
 """
 
 import re

