@@ -135,7 +135,11 @@ class _Download:
         same = state.sha256 == self._sha256 if self._sha256 and state.sha256 else state.url == self._remote.shown
         if not same or not (self._sha256 or state.validator) or self._wish.size not in (None, state.size):
             self._partial.restart()
-        self._partial.state.url, self._partial.state.sha256 = self._remote.shown, self._sha256
+        state = self._partial.state
+        state.url, state.sha256 = self._remote.shown, self._sha256
+        if not self._sha256 and state.size:
+            # Nothing but the server can say whether this is still the file: leave it a byte to say it with.
+            state.done = state.done.clip(state.size - 1)
 
     def _digest(self) -> str:
         """Get what is missing, in as many rounds as it takes, and return the sha256 of the whole."""
