@@ -1,8 +1,9 @@
 """`Request`: one HTTP request as a resource sees it: its head, its body once somebody reads it, and its sink."""
 
+import math
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from gunicorn.http.errors import NoMoreData, ParseException
@@ -59,29 +60,36 @@ class Request:
                                unread=self._has_body, headless=self.method == "HEAD",
                                write_timeout=write_timeout, draining=draining)
 
+    @property
+    def length(self) -> int:
+        """Bytes of the body, as far as the head tells; else 0."""
+        return int(self._environ.get("CONTENT_LENGTH") or 0)
+
     def body(self) -> bytes:
         """The whole body. Raises BodyTooLarge, CodingRefused, RequestStalled and RequestRefused, or ClientGone when the
         client left before its end."""
+        return b"".join(self.pieces(self._max_body))
+
+    def pieces(self, limit: float = math.inf) -> Iterator[bytes]:
+        """The body as it comes, of at most `limit` bytes; raises what `body` raises."""
         coding = self.headers.get("content-encoding", "").strip().lower()
         if coding not in ("", "identity"):
             raise CodingRefused(coding=coding[:40])
-        length = int(self._environ.get("CONTENT_LENGTH") or 0)
-        if length > self._max_body:
+        if self.length > limit:
             raise self._too_large()
         if self._has_body and not self.sink.old and self._environ.get(EXPECTS, "").lower() == "100-continue":
             self.sink.interim(b"HTTP/1.1 100 Continue\r\n\r\n")
-        parts, size = [], 0
+        size = 0
         while data := self._read():
-            parts.append(data)
             size += len(data)
-            if size > self._max_body:
+            if size > limit:
                 raise self._too_large()
+            yield data
             if size > READ_SIZE:
                 self._pace()  # bytes that are there already are read without waiting
-        if size < length:
+        if size < self.length:
             raise ClientGone
         self.sink.unread = False
-        return b"".join(parts)
 
     def _read(self) -> bytes:
         read = self._environ["wsgi.input"].read

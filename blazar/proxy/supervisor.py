@@ -75,6 +75,22 @@ class Supervisor:
         self._jobs[job.number] = job
         return job
 
+    def create(self, **recipe: Any) -> dict[str, Any]:
+        """Make a model: its summary as `model`, and `warnings`."""
+        return self._ask("create", None, **recipe)
+
+    def copy(self, source: str, name: str, alias: bool) -> None:
+        """Give a model another name, one that shares its engine if `alias`."""
+        self._ask("copy", None, source=source, name=name, alias=alias)
+
+    def has_blob(self, digest: str) -> bool:
+        """Whether the store has a file of that content, or was sent one."""
+        return bool(self._ask("blob", ANSWER_TIMEOUT, digest=digest, token=None)["here"])
+
+    def take_blob(self, digest: str, token: str) -> None:
+        """Have the file that was written under `token` checked and kept."""
+        self._ask("blob", None, digest=digest, token=token)
+
     def keep_alive(self, model: str, seconds: float) -> None:
         """Note how long `model` is to stay loaded from now on."""
         if self._link is not None:

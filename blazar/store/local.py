@@ -1,10 +1,13 @@
 """What a path of this machine holds: a GGUF file, a split set, or a folder of safetensors."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from blazar.errors import ModelFileRefused
 from blazar.store.facts import ModelFacts, facts_of, read_facts, why_not
+from blazar.store.gguf import read_header
+from blazar.store.pieces import COMPANIONS, role_of
 from blazar.store.safetensors import ENDING, members, read_folder
 from blazar.store.splits import neighbours, read_parts, stem_of
 
@@ -20,6 +23,8 @@ class LocalFile:
 
 @dataclass(frozen=True)
 class LocalModel:
+    """A model of this machine; its own file stands first."""
+
     files: tuple[LocalFile, ...]
     facts: ModelFacts
     titled: Path
@@ -45,10 +50,21 @@ def local_model(path: Path) -> LocalModel:
     return LocalModel(tuple(files), facts_of(header), path.with_name(f"{stem_of(path.name)}.gguf"))
 
 
+def local_files(paths: Sequence[Path]) -> list[LocalFile]:
+    """The files of a model that is named by several paths: its own, and those of its companions.
+
+    Raises ModelFileRefused.
+    """
+    found: list[LocalFile] = []
+    for path in paths:
+        parts = [] if path.is_dir() or path.name.endswith(ENDING) else neighbours(path)
+        role = role_of(read_header(path)) if len(parts) == 1 else "model"
+        found += local_model(path).files if role == "model" else [LocalFile(role, path, path.stat().st_size)]
+    return sorted(found, key=lambda file: file.role in COMPANIONS)
+
+
 def _folder(path: Path) -> LocalModel:
     files = members(path)
-    if all(not file.name.endswith(ENDING) for file in files):
-        raise ModelFileRefused(path=path, reason="it holds no weights")
     facts = read_folder({file.name: file for file in files})
     roles = (("part" if number else "model") if file.name.endswith(ENDING) else "config"
              for number, file in enumerate(files))

@@ -9,9 +9,9 @@ PARAMETER has a name before its value, MESSAGE a role before its text.
 '''
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from blazar.errors import ModelfileRefused
 from blazar.store.parameters import read_parameters
@@ -136,7 +136,7 @@ class _Reader:
         """The text between two quotes; the second stands at the end of a line."""
         first = self._at
         start = begin + len(quote)
-        parts = []
+        parts: list[str] = []
         while self._at < len(self._lines):
             line = self._lines[self._at]
             end = line.find(quote, start) if quote == QUOTES else len(line.rstrip()) - 1
@@ -162,7 +162,7 @@ class _Reader:
         return {"PARAMETER": "write it like `PARAMETER temperature 0.7`", "FROM": "write it like `FROM smollm2-135m`",
                 "MESSAGE": "write it like `MESSAGE user Hello`"}.get(word, f"write it like `{word} ./file.gguf`")
 
-    def _refuse(self, column: int, problem: str, remedy: str) -> Any:
+    def _refuse(self, column: int, problem: str, remedy: str) -> NoReturn:
         raise ModelfileRefused(f"{self._file}, line {self._at + 1}, column {column}: {problem}; {remedy}")
 
 
@@ -188,7 +188,7 @@ def _line(word: str, text: str) -> str:
     return f"{word} {QUOTES}{text}{QUOTES}"
 
 
-def read_messages(given: list[Mapping[str, Any]]) -> tuple[dict[str, str], ...]:
+def read_messages(given: Sequence[Mapping[str, Any]]) -> tuple[dict[str, str], ...]:
     """Turns given as JSON. Raises ModelfileRefused."""
     found = []
     for position, message in enumerate(given):

@@ -29,6 +29,7 @@ MAX_HEADER = 64 << 20
 """Bytes of the longest header of a file of weights."""
 MAX_TENSORS = 1 << 20
 MAX_ELEMENTS = 1 << 48
+MAX_DIMENSIONS = 16
 
 BITS = {
     "BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6,
@@ -121,11 +122,11 @@ def read_tensors(path: Path, name: str) -> dict[str, tuple[str, int]]:
 
 
 def _tensor(entry: Any, tensor: str, name: str) -> tuple[str, int, int, int]:
-    kind = entry.get("dtype") if isinstance(entry, dict) else None
-    shape = entry.get("shape") if isinstance(entry, dict) else None
-    span = entry.get("data_offsets") if isinstance(entry, dict) else None
-    if not isinstance(kind, str) or kind not in BITS or not _whole_numbers(shape) or not _whole_numbers(span) \
-            or len(span) != 2 or len(shape) > 16:
+    """Type, number of elements, begin and end of one tensor."""
+    entry = entry if isinstance(entry, dict) else {}
+    kind, shape, span = entry.get("dtype"), _whole_numbers(entry.get("shape")), _whole_numbers(entry.get("data_offsets"))
+    if not isinstance(kind, str) or kind not in BITS or shape is None or span is None or len(span) != 2 \
+            or len(shape) > MAX_DIMENSIONS:
         raise _refused(name, f"its tensor {tensor[:60]!r} has no type, shape and place that can be understood")
     count = math.prod(shape)
     if count > MAX_ELEMENTS or span[1] - span[0] != -(-count * BITS[kind] // 8):
@@ -214,8 +215,9 @@ def _parsed(text: bytes, name: str) -> dict[str, Any]:
     return value
 
 
-def _whole_numbers(value: Any) -> bool:
-    return isinstance(value, list) and all(type(one) is int and one >= 0 for one in value)
+def _whole_numbers(value: Any) -> list[int] | None:
+    """A list of whole numbers that are not negative, or None."""
+    return value if isinstance(value, list) and all(type(one) is int and one >= 0 for one in value) else None
 
 
 def _number(values: Mapping[str, Any], key: str) -> int | None:

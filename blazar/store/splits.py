@@ -55,7 +55,7 @@ def read_parts(parts: Sequence[Path], names: Sequence[str] = ()) -> Header:
             raise ModelFileRefused(path=name, reason=f"it says that it is one of {count} parts, and there are "
                                                      f"{len(parts)}; its whole set belongs together")
         if number != position:
-            raise ModelFileRefused(path=name, reason=f"it says that it is part {number + 1}, and stands as part "
+            raise ModelFileRefused(path=name, reason=f"it says that it is part {number} (from 0), and stands as part "
                                                      f"{position + 1}; the parts have been renamed")
     for header in headers[1:]:
         whole.size += header.size

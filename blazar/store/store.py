@@ -219,20 +219,20 @@ class Store:
         return (Installed.from_row(row, self.paths.blobs) for row in InstalledModel.every())
 
     def _record(self, model: Installed, pieces: Sequence[Piece]) -> None:
-        """Put `pieces` in place as those of `model` and write its row; what fails leaves neither. Holds store.lock."""
-        placed: list[Path] = []
+        """Put `pieces` in place as those of `model` and write its row; what fails undoes both. Holds store.lock."""
+        placed: list[tuple[Path, Path]] = []
         try:
             for piece, kept in zip(pieces, model.pieces, strict=True):
                 if self.blob(kept.sha256, kept.size) is None:
                     if not piece.path.exists():
                         raise ModelFileRefused(path=piece.name, reason="it was removed while this was done; try again")
                     _place(piece.path, kept.path)
-                    placed.append(kept.path)
+                    placed.append((kept.path, piece.path))
             InstalledModel.install(**model.to_row())
         except BaseException:
-            for path in placed:
-                if not InstalledModel.uses(path.stem):
-                    path.unlink(missing_ok=True)
+            for blob, before in placed:
+                with contextlib.suppress(OSError):
+                    blob.rename(before)
             raise
 
     def _check_presets(self, model: Installed) -> None:

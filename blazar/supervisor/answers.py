@@ -14,6 +14,7 @@ from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import Gateway
 from blazar.supervisor.jobs import Jobs
 from blazar.supervisor.pool import Pool
+from blazar.supervisor.store_answers import StoreAnswers
 from blazar.supervisor.usage import Usage
 from blazar.supervisor.workers import Workers
 
@@ -44,7 +45,8 @@ class Answers:
             "hello": self._hello, "ensure_ready": self._ensure_ready, "evict": self._evict, "remove": self._remove,
             "keep_alive": self._keep_alive, "describe": self._describe, "changed": self._changed,
             "status": self._status, "beat": self._beat, "report": self._report,
-            "job": self._jobs.start, "cancel": self._jobs.cancel}
+            "job": self._jobs.start, "cancel": self._jobs.cancel,
+            **StoreAnswers(store, self._answer_later).kinds}
 
     # -- links -------------------------------------------------------------------------------------------
 
@@ -65,6 +67,7 @@ class Answers:
 
     def read_store(self) -> None:
         """Once, at boot: the models and aliases of the snapshot, and what API keys have used today."""
+        self._store.tidy()
         self._models, self._aliases = self._store.snapshot_models(), self._store.aliases()
         self._usage.read()
         close_database()  # SQLite closes no file of other threads while this thread has it open
@@ -76,8 +79,20 @@ class Answers:
     def push(self) -> None:
         self._workers.note("snapshot", snapshot=self.snapshot())
 
+    def _answer_later(self, link: Link, message: Message, call: Callable[[], dict[str, Any]], changes: bool) -> None:
+        """Answer with what `call` gives, which runs on a thread and may have changed the store."""
+        def called(fields: Any, error: BlazarError | None) -> None:
+            if error is not None:
+                link.refuse(message, error)
+            elif changes:
+                self.refresh_store(link, message, **fields)
+            else:
+                link.answer(message, **fields)
+
+        self._pool.submit(called, call)
+
     def refresh_store(self, link: Link, message: Message, **fields: Any) -> None:
-        """Read the store again on a thread, tell the gateway, then answer with `fields`."""
+        """Read the store again on a thread, tell the gateway, then answer with the fields."""
         self._reads += 1
         number = self._reads
 
