@@ -115,8 +115,8 @@ class ModelNotFound(BlazarError):
 
 
 class NotPullable(ModelNotFound):
-    """{name!r} is not a name that this Blazar knows{near}; write owner/repo to pull from the registry, https://... for a
-    GGUF file, ./file.gguf for one of this machine, or one of {known}"""
+    """{name!r} is not a name that this Blazar knows{near}; `blazar pull` alone lists those, owner/repo pulls from the
+    registry, https://... a GGUF file, and ./file.gguf one of this machine"""
 
     slug = "not-pullable"
 

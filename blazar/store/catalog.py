@@ -87,8 +87,3 @@ def near(name: Name) -> list[str]:
     """At most three names of the catalog that are spelled much like `name`."""
     known = [other for entry in entries() for other in (parse(entry.name).model, *entry.aliases)]
     return difflib.get_close_matches(str(name), known, n=3)
-
-
-def names() -> list[str]:
-    """The names of all entries, without variants."""
-    return [parse(entry.name).model for entry in entries()]

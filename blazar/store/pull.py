@@ -107,8 +107,7 @@ def _plan(reference: str, found: catalog.Found | None, means: Means) -> Plan:
     meant = read(reference, means.registry.base, means.local)
     if meant is None:
         near = catalog.near(parse(reference))
-        raise NotPullable(name=reference, near=f", did you mean {' or '.join(near)}?" if near else "",
-                          known=", ".join(catalog.names()))
+        raise NotPullable(name=reference, near=f", did you mean {' or '.join(near)}?" if near else "")
     if isinstance(meant, Address):
         return plan_address(meant, means.registry)
     return plan_repository(meant, means.registry, means.choose)
