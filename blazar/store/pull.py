@@ -146,6 +146,9 @@ def _carry_out(store: Store, plan: Plan, means: Means, name: str | None, teller:
             if not plan.repo:
                 raise
             raise RepositoryGated(base=means.registry.base, repo=plan.repo) from error
+        except KeyboardInterrupt:
+            teller.says("what has come is kept; the same command goes on from there")
+            raise
         teller.progress("install", plan.size, plan.size)
         try:
             return store.adopt_pieces(pieces, name or plan.name, plan.fallback, plan.source, license=plan.license)

@@ -5,7 +5,7 @@ A client that leaves cancels its pull; what has come of it is kept for the next 
 
 from collections.abc import Iterator
 
-from blazar.errors import BlazarError
+from blazar.errors import BlazarError, KnobRefused
 from blazar.proxy import greens
 from blazar.proxy.dialects.fields import boolean, model_name
 from blazar.proxy.dialects.ollama_pull import BEGIN, END, PullTranslator
@@ -25,6 +25,9 @@ def pull(gateway: Gateway, request: Request, route: Route) -> None:
     if "model" not in payload and "name" in payload:  # what older Ollama clients send
         payload = {**payload, "model": payload["name"]}
     reference, streams = model_name(payload), boolean(payload, "stream", default=True)
+    if boolean(payload, "insecure", default=False):
+        raise KnobRefused(knob="`insecure`", reason="certificates are always checked",
+                          remedy="set BLAZAR_REGISTRY_BASE to an http:// address for a registry without them")
     gateway.keys.check_model(request.api_key, reference if is_url(reference) else str(parse(reference)))
     with gateway.supervisor.job("pull", reference=reference) as job, \
             request.sink.watching(greens.interrupter(ClientGone)):
