@@ -42,7 +42,7 @@ MESSAGES = {
     "copy": ("gateway", "source name alias: whether it shares the source's engine", "model"),
     "blob": ("gateway", "digest, token: of the file in incoming/ to be taken, or null", "here: whether it is here"),
     "changed": ("cli", "what: store", ""),
-    "job": ("gateway, cli", "verb: pull; reference; job: a number of the asker's own", "model: its summary, at the end"),
+    "job": ("gateway, cli", "verb: pull; reference; job: a number of the asker's own", "model: its summary, at last"),
     "progress": ("supervisor", "job; then says: a sentence, or begins: a file sha256 size, or stage done total", None),
     "cancel": ("gateway, cli", "job", None),
     "status": ("cli", "", "pid url children gateway"),

@@ -85,5 +85,5 @@ def find(reference: str) -> Found | None:
 
 def near(name: Name) -> list[str]:
     """At most three names of the catalog that are spelled much like `name`."""
-    known = [other for entry in entries() for other in (parse(entry.name).model, *entry.aliases)]
+    known = [parse(entry.name).model for entry in entries()]
     return difflib.get_close_matches(str(name), known, n=3)

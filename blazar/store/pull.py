@@ -190,8 +190,8 @@ def _check_room(store: Store, plan: Plan, folder: Path) -> None:
                  if not (wanted.source.sha256 and store.blob(wanted.source.sha256, wanted.source.size or 0))) - there
     free = disk.f_bavail * disk.f_frsize
     if needed > free:
-        raise StoreUnwritable(path=store.paths.models, reason=f"the model needs {format_bytes(needed)} more and "
-                              f"{format_bytes(free)} are free", remedy="free some space, or choose another `--data-dir`")
+        raise StoreUnwritable(path=store.paths.models, remedy="free some space, or choose another `--data-dir`",
+                              reason=f"the model needs {format_bytes(needed)} more and {format_bytes(free)} are free")
 
 
 def _follower(plan: Plan, means: Means, teller: Teller) -> Waiting:

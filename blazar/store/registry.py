@@ -140,8 +140,7 @@ class Registry:
         raise RegistryUnreachable(base=self.base, repo=repo, reason="it redirects to nowhere")
 
     def _unreachable(self, repo: str, error: Exception) -> RegistryUnreachable:
-        reason = getattr(error, "reason", None) or error
-        return RegistryUnreachable(base=self.base, repo=repo, reason=str(reason)[:200] or type(reason).__name__)
+        return RegistryUnreachable(base=self.base, repo=repo, reason=_reason(error))
 
     def _told(self, status: int, headers: Mapping[str, str], repo: str) -> BlazarError:
         if status in (401, 403, 404):
@@ -153,3 +152,13 @@ class Registry:
                               f"BLAZAR_REGISTRY_TOKEN, for which most registries allow more",
                               retry_after=float(wait) if wait.isdigit() else None)
         return RegistryUnreachable(base=self.base, repo=repo, reason=f"it answers with status {status}")
+
+
+def _reason(error: BaseException) -> str:
+    """Why no answer came, in the system's words where it has some."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror[:1].lower() + cause.strerror[1:200]
+        cause = cause.__cause__ or cause.__context__
+    return str(error)[:200] or type(error).__name__

@@ -151,7 +151,7 @@ def test_the_catalog_is_listed(shell):
 
 
 @pytest.mark.parametrize(("reference", "env", "code", "words"), [
-    ("o/none", {}, 1, "shows no model o/none; check how it is spelled, or, when it is private, set BLAZAR_REGISTRY_TOKEN"),
+    ("o/none", {}, 1, "shows no model o/none; check how it is spelled, or, when it is private, set BLAZAR_REGISTRY"),
     ("quen3-8b", {}, 1, "did you mean qwen3-8b"), (f"{REPO}:q2_k", {}, 1, f"{REPO} has no build q2_k; it has Q8_0"),
     (REPO, {"BLAZAR_OFFLINE": "1"}, 1, f"{REPO} would have to be downloaded, and BLAZAR_OFFLINE is set"),
     (REPO, {"HF_HUB_OFFLINE": "1"}, 1, f"{REPO} would have to be downloaded, and HF_HUB_OFFLINE is set"),
@@ -280,7 +280,8 @@ def test_two_clients_share_one_download(shell, file, registry):
 
 
 def test_a_key_that_may_use_one_model_pulls_no_other(shell):
-    shell.config.write_text(shell.config.read_text() + '[[keys]]\nkey = "one"\nmodels = ["other"]\n[[keys]]\nkey = "all"\n')
+    keys = '[[keys]]\nkey = "one"\nmodels = ["other"]\n[[keys]]\nkey = "all"\n'
+    shell.config.write_text(shell.config.read_text() + keys)
     shell.start()
     assert post(shell, {"model": REPO}).status == 401
     assert post(shell, {"model": REPO}, key="one").status == 403
@@ -329,7 +330,8 @@ def test_the_javascript_client_of_ollama(shell, file):
                           text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    assert told["parts"][0] == {"status": "pulling manifest"} and told["parts"][-1] == told["whole"] == {"status": "success"}
+    assert told["parts"][0] == {"status": "pulling manifest"}
+    assert told["parts"][-1] == told["whole"] == {"status": "success"}
     counted = [part for part in told["parts"] if "digest" in part]
     assert {part["total"] for part in counted} == {len(CONTENT)} and counted[-1]["completed"] > len(CONTENT) // 2
     assert "shows no model o/none" in told["refused"] and told["wholly"] == ["ResponseError", 404]

@@ -11,9 +11,9 @@ class Pull(Command):
     help = "Install a model"
     about = ("Works on this machine's data dir, whether or not a daemon runs; a running one is told at once. "
              "REFERENCE is a name of the catalog, which is listed without REFERENCE; owner/repo of the model registry; "
-             "an https:// URL of a GGUF file; or the path of a GGUF file, which is copied into the store. Without :BUILD "
-             "the largest build that fits this machine is taken. A pull that is interrupted goes on where it was when "
-             "it is asked for again.")
+             "an https:// URL of a GGUF file; or the path of a GGUF file, which is copied into the store. Without "
+             ":BUILD the largest build that fits this machine is taken. A pull that is interrupted goes on where it "
+             "was when it is asked for again.")
     examples = ("blazar pull", "blazar pull smollm2-135m", "blazar pull qwen3-8b:q4_k_m",
                 "blazar pull bartowski/Llama-3.2-1B-Instruct-GGUF", "blazar pull ./qwen3-8b-q4_k_m.gguf",
                 "blazar pull ./weights.gguf --name qwen3-8b:q4_k_m")

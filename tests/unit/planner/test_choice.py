@@ -25,11 +25,13 @@ def machine(gib: float | None, *gpus: Device) -> Census:
     return Census(Cpu("x86_64"), Memory(total=None if gib is None else int(gib * GIB)), gpus)
 
 
+LARGEST = "the largest of 4 builds that fits: 80% of this machine's"
+
+
 @pytest.mark.parametrize(("here", "label", "said"), [
-    (machine(64), "F16", "took f16 (17.0 GiB), the largest of 4 builds that fits: 80% of this machine's memory is 51.2 GiB"),
-    (machine(16), "Q8_0", "took q8_0 (9.0 GiB), the largest of 4 builds that fits: 80% of this machine's memory is 12.8 GiB"),
-    (machine(4, GPU), "Q8_0", "took q8_0 (9.0 GiB), the largest of 4 builds that fits: 80% of this machine's RTX 4070 is "
-                              "9.6 GiB"),
+    (machine(64), "F16", f"took f16 (17.0 GiB), {LARGEST} memory is 51.2 GiB"),
+    (machine(16), "Q8_0", f"took q8_0 (9.0 GiB), {LARGEST} memory is 12.8 GiB"),
+    (machine(4, GPU), "Q8_0", f"took q8_0 (9.0 GiB), {LARGEST} RTX 4070 is 9.6 GiB"),
     (machine(None), "Q4_K_M", "took q4_k_m (5.0 GiB), since this machine does not tell how much memory it has"),
 ])
 def test_the_largest_that_fits(here, label, said):
@@ -46,6 +48,6 @@ def test_nothing_fits():
     with pytest.raises(NothingFits) as caught:
         choose("o/r", BUILDS, machine(2))
     assert caught.value.message == (
-        "no build of o/r fits this machine: the smallest, q2_k, has 3.0 GiB, and 80% of this machine's memory is 1.6 GiB; "
-        "ask for a build by name to have it anyway: `blazar pull o/r:q2_k`")
+        "no build of o/r fits this machine: the smallest, q2_k, has 3.0 GiB, and 80% of this machine's memory is 1.6 "
+        "GiB; ask for a build by name to have it anyway: `blazar pull o/r:q2_k`")
     assert caught.value.status == 400

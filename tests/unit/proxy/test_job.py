@@ -15,8 +15,8 @@ def ends():
     """The gateway's link, the supervisor's, and what the latter heard."""
     here, there = socket.socketpair()
     heard = []
-    links = Link(here, lambda link, message: None).start(), Link(there, lambda link, message: heard.append(message)).start()
-    yield *links, heard
+    links = Link(here, lambda link, message: None), Link(there, lambda link, message: heard.append(message))
+    yield *(link.start() for link in links), heard
     for link in links:
         link.close()
 

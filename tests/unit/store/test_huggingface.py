@@ -9,7 +9,7 @@ DIGEST = "a" * 64
 
 
 @pytest.mark.parametrize(("path", "label"), [
-    ("Qwen3-8B-Q4_K_M.gguf", "Q4_K_M"), ("Qwen3-0.6B.Q8_0.gguf", "Q8_0"), ("qwen2.5-coder-7b-instruct-q4_0.gguf", "q4_0"),
+    ("Qwen3-8B-Q4_K_M.gguf", "Q4_K_M"), ("Qwen3-0.6B.Q8_0.gguf", "Q8_0"), ("qwen2.5-coder-7b-q4_0.gguf", "q4_0"),
     ("gpt-oss-20b-mxfp4.gguf", "mxfp4"), ("gemma-4-E4B_q4_0-it.gguf", "q4_0"), ("x-UD-Q4_K_XL.gguf", "UD-Q4_K_XL"),
     ("BF16/Qwen3-BF16-00001-of-00002.gguf", "BF16"), ("Q6_K/model-00001-of-00002.gguf", "Q6_K"), ("x.f16.gguf", "f16"),
     ("Phi-3-mini-4k-instruct-fp16.gguf", "fp16"), ("x-IQ4_XS.gguf", "IQ4_XS"), ("model.gguf", "model"),
