@@ -89,7 +89,7 @@ def test_the_refusal_of_what_does_not_fit():
 def test_the_catalog_is_whole():
     rows = []
     for entry in catalog.entries():
-        repo = isinstance(entry, catalog.RepoEntry)
-        also = ", ".join(f"`{alias}`" for alias in entry.aliases)
-        rows.append(f"| `{entry.name}` | {also} | {f'`{entry.repo}`' if repo else f'the Python package `{entry.package}`'} |")
+        from_repo = isinstance(entry, catalog.RepoEntry)
+        place = f"`{entry.repo}`" if from_repo else f"the Python package `{entry.package}`"
+        rows.append(f"| `{entry.name}` | {', '.join(f'`{alias}`' for alias in entry.aliases)} | {place} |")
     assert PAGE.partition("| name | also | comes from |\n| --- | --- | --- |\n")[2].splitlines() == rows
