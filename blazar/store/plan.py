@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
+from blazar.download.client import shown
 from blazar.download.fetch import Source
 from blazar.errors import BuildMissing, PullFailed
 from blazar.store.catalog import RepoEntry
@@ -77,7 +78,8 @@ def plan_address(address: Address, registry: Registry) -> Plan:
     stem = files[0].name.rpartition(".")[0]
     label = quantization_of(files[0].name)
     base = clean(stem.partition("-00001-of-")[0])
-    return Plan(tuple(files), None, clean(base.removesuffix(label.lower())) or base or "model", address.url)
+    return Plan(tuple(files), None, clean(base.removesuffix(label.lower())) or base or "model",
+                shown(address.url))
 
 
 def _plan(reference: Repository, called: str, registry: Registry, choose: Choose) -> Plan:
@@ -96,7 +98,7 @@ def _plan(reference: Repository, called: str, registry: Registry, choose: Choose
     files += [Wanted(role, file.name, _source(registry, listing, file))
               for role, file in companions(listing.files, first)]
     name = f"{called}:{clean(build.quantization) or 'model'}"
-    return Plan(tuple(files), name, name, f"{registry.base}/{listing.repo}", listing.license, listing.repo,
+    return Plan(tuple(files), name, name, f"{registry.shown}/{listing.repo}", listing.license, listing.repo,
                 said)
 
 

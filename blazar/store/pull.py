@@ -145,7 +145,7 @@ def _carry_out(store: Store, plan: Plan, means: Means, name: str | None, teller:
         except (DownloadUnauthorised, DownloadForbidden) as error:
             if not plan.repo:
                 raise
-            raise RepositoryGated(base=means.registry.base, repo=plan.repo) from error
+            raise RepositoryGated(base=means.registry.shown, repo=plan.repo) from error
         except KeyboardInterrupt:
             teller.says("what has come is kept; the same command goes on from there")
             raise

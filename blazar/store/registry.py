@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
 
-from blazar.download.client import FAILURES, Client, origin
+from blazar.download.client import FAILURES, Client, origin, shown
 from blazar.download.remote import BREAKS
 from blazar.errors import (
     BlazarError,
@@ -50,6 +50,11 @@ class Registry:
         return cls((runtime.get("BLAZAR_REGISTRY_BASE") or DEFAULT_BASE).rstrip("/"),
                    runtime.get("BLAZAR_REGISTRY_TOKEN") or None, offline)
 
+    @property
+    def shown(self) -> str:
+        """The address for people and for the database: it may hold a password."""
+        return shown(self.base)
+
     def listing(self, repo: str, revision: str = "main") -> Listing:
         """What `repo` holds. Raises PullOffline, RepositoryMissing, RepositoryGated, TokenRefused, PullFailed or
         RegistryUnreachable."""
@@ -64,7 +69,7 @@ class Registry:
                 tree = self._tree(f"{where}/tree/{quote(listing.commit, safe='')}?recursive=true", repo)
                 listing = replace(listing, files=tree)
         except ValueError as error:
-            raise RegistryUnreachable(base=self.base, repo=repo, reason=str(error)) from error
+            raise RegistryUnreachable(base=self.shown, repo=repo, reason=str(error)) from error
         return listing
 
     def url(self, listing: Listing, file: RemoteFile) -> str:
@@ -86,7 +91,7 @@ class Registry:
             kind = RepositoryMissing
         elif self.token and not gated:
             kind = TokenRefused
-        return kind(base=self.base, repo=repo)
+        return kind(base=self.shown, repo=repo)
 
     # -- asking ----------------------------------------------------------------------------------------------
 
@@ -119,7 +124,7 @@ class Registry:
                 raise ValueError
             return json.loads(body), answer.headers.get("Link", "")
         except (ValueError, RecursionError) as error:
-            raise RegistryUnreachable(base=self.base, repo=repo, reason="its answer is not JSON") from error
+            raise RegistryUnreachable(base=self.shown, repo=repo, reason="its answer is not JSON") from error
 
     def _follow(self, client: Client, url: str, repo: str) -> Any:
         """The answer to a GET of `url`, at the end of its redirects. The token goes along to our own origin only."""
@@ -134,13 +139,13 @@ class Registry:
             if not target:
                 return answer
             answer.close()
-            url = urljoin(url, target)
-            if urlsplit(url).scheme not in ("http", "https"):
-                break
-        raise RegistryUnreachable(base=self.base, repo=repo, reason="it redirects to nowhere")
+            before, url = urlsplit(url).scheme, urljoin(url, target)
+            if urlsplit(url).scheme not in (before, "https"):
+                break  # to what is no HTTP, or is not protected any more
+        raise RegistryUnreachable(base=self.shown, repo=repo, reason="it redirects to nowhere")
 
     def _unreachable(self, repo: str, error: Exception) -> RegistryUnreachable:
-        return RegistryUnreachable(base=self.base, repo=repo, reason=_reason(error))
+        return RegistryUnreachable(base=self.shown, repo=repo, reason=_reason(error))
 
     def _told(self, status: int, headers: Mapping[str, str], repo: str) -> BlazarError:
         if status in (401, 403, 404):
@@ -148,10 +153,10 @@ class Registry:
         if status == 429:
             wait = headers.get("Retry-After", "")
             when = f"in {wait} s" if wait.isdigit() else "in some minutes"
-            return PullFailed(name=repo, reason=f"{self.base} is asked too often", remedy=f"try again {when}, or set "
+            return PullFailed(name=repo, reason=f"{self.shown} is asked too often", remedy=f"try again {when}, or set "
                               f"BLAZAR_REGISTRY_TOKEN, for which most registries allow more",
                               retry_after=float(wait) if wait.isdigit() else None)
-        return RegistryUnreachable(base=self.base, repo=repo, reason=f"it answers with status {status}")
+        return RegistryUnreachable(base=self.shown, repo=repo, reason=f"it answers with status {status}")
 
 
 def _reason(error: BaseException) -> str:
