@@ -151,7 +151,7 @@ class ModelfileRefused(BlazarError):
 
 
 class BlobMissing(BlazarError):
-    """the file {name!r} with digest sha256:{digest} is not here; send it first, with `POST /api/blobs/sha256:{digest}`"""
+    """the file {name!r} with digest sha256:{digest} is not here; send it first, to /api/blobs/sha256:{digest}"""
 
     slug = "blob-missing"
     status = 400

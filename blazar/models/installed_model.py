@@ -1,5 +1,6 @@
 """`InstalledModel`: one row for each name in the store. Several names may share one blob."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import peewee
@@ -18,8 +19,8 @@ class InstalledModel(Table):
     size = peewee.BigIntegerField()
     """Bytes of all files."""
     files = peewee.TextField(null=True)
-    """All files as JSON text, the model's own first: [{role, name, digest, size}]; null in rows of before there could be
-    several, which have the one that `digest` names."""
+    """All files as JSON text, the model's own first: [{role, name, digest, size}]; null in rows of before there could
+    be several, which have the one that `digest` names."""
     facts = peewee.TextField()
     """`ModelFacts` as JSON text."""
     source = peewee.TextField()
@@ -66,10 +67,11 @@ class InstalledModel(Table):
 
     @classmethod
     @query
-    def install(cls, **row: Any) -> None:
-        """Write a row, and drop an alias that had its name: both or neither."""
+    def install(cls, hidden_by: Iterable[str], **row: Any) -> None:
+        """Write a row, and drop the aliases that would hide it: both or neither."""
         cls.put(**row)
-        Alias.forget(row["name"])
+        for alias in hidden_by:
+            Alias.forget(alias)
 
     @classmethod
     @query
@@ -93,6 +95,10 @@ class InstalledModel(Table):
     @query
     def preset_size(cls, besides: str) -> int:
         """Characters of system texts, turns and options of all models but one, as the gateway is told them."""
-        texts = [peewee.fn.COALESCE(peewee.fn.LENGTH(column), 0) for column in (cls.system, cls.messages, cls.parameters)]
-        total = peewee.fn.SUM(texts[0] + texts[1] + texts[2])
+        total = peewee.fn.SUM(_length(cls.system) + _length(cls.messages) + _length(cls.parameters))
         return int(cls.select(total).where(cls.name != besides).scalar() or 0)
+
+
+def _length(column: peewee.Field) -> Any:
+    """Characters of a text that may be null."""
+    return peewee.fn.COALESCE(peewee.fn.LENGTH(column), 0)

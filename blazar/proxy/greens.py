@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-
 from typing import Any
 
 from gevent import Timeout, get_hub, getcurrent, kill, sleep, spawn

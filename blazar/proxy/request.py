@@ -1,8 +1,8 @@
 """`Request`: one HTTP request as a resource sees it: its head, its body once somebody reads it, and its sink."""
 
 import math
+import random
 import re
-import secrets
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -34,65 +34,86 @@ class Request:
     def __init__(self, environ: dict[str, Any], *, max_body: int, write_timeout: float,
                  read_timeout: float = READ_TIMEOUT, pace: Callable[[], None] = lambda: None,
                  draining: Callable[[], bool] = lambda: False) -> None:
+        # The environ holds this request, so it is not kept: the two would wait for Python's search for cycles.
         self.method: str = environ["REQUEST_METHOD"]
-        self.path: str = (environ.get("PATH_INFO") or "/").encode("latin-1").decode(errors="replace")
-        self.headers: dict[str, str] = environ.get(FIELDS) or _headers(environ)
+        path = environ.get("PATH_INFO") or "/"
+        self.path: str = path if path.isascii() else path.encode("latin-1").decode(errors="replace")
+        headers: dict[str, str] = environ.get(FIELDS) or _headers(environ)
+        self.headers = headers
         """By lower-case name."""
-        self.host = authority_of(environ.get("RAW_URI", "")) or self.headers.get("host", "")
+        self.host = authority_of(environ.get("RAW_URI", "")) or headers.get("host", "")
         """Host and port for which the request is meant."""
         self.cors: tuple[tuple[str, str], ...] = ()
         """What a browser is told about the page that sent this."""
-        given = self.headers.get("x-request-id", "")
-        self.id = given if _REQUEST_ID.fullmatch(given) else f"req_{secrets.token_hex(12)}"
+        given = headers.get("x-request-id")
+        self.id = given if given is not None and _REQUEST_ID.fullmatch(given) else new_id()
         self.api_key: Any = None
         self.route: Any = None
         """The row of the route table, once it is found."""
-        self._environ = environ
+        self._input = environ["wsgi.input"].read
+        self._length = int(environ.get("CONTENT_LENGTH") or 0)
+        self._has_body = self._length > 0 or "HTTP_TRANSFER_ENCODING" in environ
+        self._expects = environ.get(EXPECTS, "")
         self._max_body = max_body
         self._pace = pace
         self._read_timeout = read_timeout
-        self._has_body = _has_body(environ)
-        self._waits_itself = CLIENT in environ
+        client = environ.get(CLIENT)
+        self._waits_itself = client is not None
         """Its client's connection keeps the time of reads."""
-        client = environ.get(CLIENT) or StockClient(environ["gunicorn.socket"])
-        self.sink = SocketSink(client, old=environ.get("SERVER_PROTOCOL") == "HTTP/1.0",
-                               closing="close" in self.headers.get("connection", "").lower(),
+        self.sink = SocketSink(client or StockClient(environ["gunicorn.socket"]),
+                               old=environ.get("SERVER_PROTOCOL") == "HTTP/1.0",
+                               closing="close" in headers.get("connection", "").lower(),
                                unread=self._has_body, headless=self.method == "HEAD",
                                write_timeout=write_timeout, draining=draining)
 
     @property
     def length(self) -> int:
         """Bytes of the body, as far as the head tells; else 0."""
-        return int(self._environ.get("CONTENT_LENGTH") or 0)
+        return self._length
 
     def body(self) -> bytes:
         """The whole body. Raises BodyTooLarge, CodingRefused, RequestStalled and RequestRefused, or ClientGone when the
         client left before its end."""
-        return b"".join(self.pieces(self._max_body))
+        self._begin_body(self._max_body)
+        data = self._read()
+        if not data or len(data) != self._length:
+            data = b"".join(self._rest(data, self._max_body))
+        self.sink.unread = False
+        return data
 
-    def pieces(self, limit: float = math.inf) -> Iterator[bytes]:
-        """The body as it comes, of at most `limit` bytes; raises what `body` raises."""
+    def pieces(self) -> Iterator[bytes]:
+        """The body as it comes, however long; raises what `body` raises."""
+        self._begin_body(math.inf)
+        yield from self._rest(self._read(), math.inf)
+        self.sink.unread = False
+
+    def _begin_body(self, limit: float) -> None:
         coding = self.headers.get("content-encoding", "").strip().lower()
         if coding not in ("", "identity"):
             raise CodingRefused(coding=coding[:40])
-        if self.length > limit:
+        if self._length > limit:
             raise self._too_large()
-        if self._has_body and not self.sink.old and self._environ.get(EXPECTS, "").lower() == "100-continue":
+        if self._has_body and not self.sink.old and self._expects.lower() == "100-continue":
             self.sink.interim(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def _rest(self, data: bytes, limit: float) -> Iterator[bytes]:
+        """A body that comes in pieces, `data` first."""
         size = 0
-        while data := self._read():
+        while data:
             size += len(data)
             if size > limit:
                 raise self._too_large()
             yield data
+            if size == self._length:
+                break
             if size > READ_SIZE:
                 self._pace()  # bytes that are there already are read without waiting
-        if size < self.length:
+            data = self._read()
+        if size < self._length:
             raise ClientGone
-        self.sink.unread = False
 
     def _read(self) -> bytes:
-        read = self._environ["wsgi.input"].read
+        read = self._input
         try:
             if self._waits_itself:
                 return read(READ_SIZE)
@@ -127,6 +148,6 @@ def _headers(environ: dict[str, Any]) -> dict[str, str]:
     return headers
 
 
-def _has_body(environ: dict[str, Any]) -> bool:
-    length = environ.get("CONTENT_LENGTH")
-    return bool(environ.get("HTTP_TRANSFER_ENCODING")) or (length is not None and length.strip("0") != "")
+def new_id() -> str:
+    """An id for a request that brought none; nobody needs to be kept from guessing it."""
+    return f"req_{random.getrandbits(96):024x}"

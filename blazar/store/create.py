@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from blazar.errors import BlobMissing, ModelFileRefused, ModelfileRefused
+from blazar.errors import BlazarError, BlobMissing, ModelFileRefused, ModelfileRefused
 from blazar.paths import Paths
 from blazar.store.gguf import read_header
+from blazar.store.go_template import to_jinja
 from blazar.store.name import parse
 from blazar.store.pieces import COMPANIONS, MAX_PIECES, Piece, role_of
 from blazar.store.preset import NO_PRESET, Preset, is_go_template
+from blazar.store.resolve import resolve
 from blazar.store.safetensors import CONFIG, ENDING
 from blazar.store.store import Store
 from blazar.store.uploads import read_digest, sent
@@ -18,10 +20,14 @@ MAX_FILE_NAME = 255
 MAX_TEXT = 1 << 20
 """Characters of a template, and of all license texts."""
 
-GO_IGNORED = ("TEMPLATE is a Go template, which no engine here reads: it is kept for `blazar show`, and the chat template "
-              "in the model's own file is used; give a Jinja template to replace that")
-GO_REFUSED = ("TEMPLATE is a Go template, which no engine here reads, and the model's file has no chat template of its "
-              "own that could stand in; write it as a Jinja template, such as the publisher's chat_template.jinja")
+MADE_FROM = "created from "
+"""How the source of a model begins that was made of an installed one."""
+
+GO_IGNORED = ("TEMPLATE is a Go template that is too involved to be translated for the engine: it is kept for `blazar "
+              "show`, and the chat template in the model's own file is used; give a Jinja template to replace that")
+GO_REFUSED = ("TEMPLATE is a Go template that is too involved to be translated for the engine, and the model's file "
+              "has no chat template of its own that could stand in; write it as a Jinja template, such as the "
+              "publisher's chat_template.jinja")
 
 
 @dataclass(frozen=True)
@@ -49,16 +55,31 @@ def create(store: Store, recipe: Recipe) -> tuple[dict[str, Any], list[str]]:
     if recipe.source:
         base = store.get(recipe.source)
         pieces, preset = list(base.pieces), recipe.preset.over(base.preset)
-        license, source = recipe.license or base.license, f"created from {base.name}"
+        license, source = recipe.license or base.license, f"{MADE_FROM}{base.name}"
     else:
         pieces, preset = list(recipe.pieces), recipe.preset
-        license, source = recipe.license or None, "created from files"
+        license, source = recipe.license or None, "files that were sent"
     if recipe.adapters:
         pieces = [piece for piece in pieces if piece.role != "adapter"]
         pieces += [replace(piece, role="adapter") for piece in recipe.adapters]
     warnings = _check_template(recipe.preset.template, pieces)
+    before = _made_before(store, recipe.name)
     summary = store.adopt_pieces(pieces, recipe.name, recipe.name, source, license, preset)
+    if before not in (None, summary["name"]):
+        store.remove(before)
     return summary, warnings
+
+
+def _made_before(store: Store, name: str) -> str | None:
+    """The made model that `name` has meant so far, if it says no variant: made anew of another quantisation it would
+    get another variant, and both would be in each other's way."""
+    if not parse(name).is_implied:
+        return None
+    try:
+        found = store.find(resolve(name, store.snapshot_models(), {}))
+    except BlazarError:
+        return None
+    return found.name if found.source.startswith(MADE_FROM) else None
 
 
 def sent_pieces(paths: Paths, files: Mapping[str, Any]) -> list[Piece]:
@@ -106,10 +127,10 @@ def _check_texts(recipe: Recipe) -> None:
 
 
 def _check_template(template: str, pieces: Sequence[Piece]) -> list[str]:
-    if not is_go_template(template):
+    if not is_go_template(template) or to_jinja(template) is not None:
         return []
     if not any(piece.role == "config" for piece in pieces):
         own = read_header(pieces[0].path).metadata.get("tokenizer.chat_template")
-        if not own:
+        if not str(own or "").strip():
             raise ModelfileRefused(GO_REFUSED)
     return [GO_IGNORED]

@@ -69,4 +69,4 @@ def _folder(path: Path) -> LocalModel:
     roles = (("part" if number else "model") if file.name.endswith(ENDING) else "config"
              for number, file in enumerate(files))
     listed = tuple(LocalFile(role, file, file.stat().st_size) for role, file in zip(roles, files, strict=True))
-    return LocalModel(listed, facts, path.resolve() / "model")
+    return LocalModel(listed, facts, Path(f"{path.resolve()}.model"))

@@ -85,7 +85,7 @@ class _Reader:
     """Walks over the lines; every refusal says where it is."""
 
     def __init__(self, text: str, file: str) -> None:
-        self._lines = text.splitlines()
+        self._lines = text.replace("\r\n", "\n").split("\n")
         self._file = file
         self._at = 0
 
@@ -193,8 +193,9 @@ def read_messages(given: Sequence[Mapping[str, Any]]) -> tuple[dict[str, str], .
     found = []
     for position, message in enumerate(given):
         role, content = message.get("role"), message.get("content")
-        if role not in ROLES or not isinstance(content, str):
-            raise ModelfileRefused(f"messages[{position}] must have a role (system, user or assistant) and a content "
-                                   f"that is a text")
+        more = [key for key, value in message.items() if key not in ("role", "content") and value]
+        if role not in ROLES or not isinstance(content, str) or more:
+            raise ModelfileRefused(f"messages[{position}] must have a role (system, user or assistant), a content that "
+                                   f"is a text, and nothing else")
         found.append({"role": role, "content": content})
     return tuple(found)

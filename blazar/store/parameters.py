@@ -18,13 +18,12 @@ KINDS: dict[str, Kind] = {
     "presence_penalty": (float, -100, 100), "frequency_penalty": (float, -100, 100), "mirostat": (int, 0, 2),
     "mirostat_tau": (float, 0, 100), "mirostat_eta": (float, 0, 100), "stop": (str, 0, 0),
 }
-SETTINGS_HERE = {
-    # Ollama's options that shape a load and are settings of this product, if it has them
-    "num_gpu": "n_gpu_layers", "num_thread": "threads", "main_gpu": "main_gpu", "use_mmap": "load_mode",
-    "use_mlock": "load_mode", "numa": "numa", "low_vram": "", "f16_kv": "", "logits_all": "", "vocab_only": "",
-    "penalize_newline": "", "tfs_z": "", "num_gqa": "",
-}
-"""Known, kept out, and said so: they would have no effect."""
+WITHOUT_EFFECT = frozenset({
+    "num_gpu", "num_thread", "main_gpu", "use_mmap", "use_mlock", "numa", "low_vram", "f16_kv", "logits_all",
+    "vocab_only", "num_gqa", "embedding_only", "rope_frequency_base", "rope_frequency_scale", "penalize_newline",
+    "tfs_z",
+})
+"""Ollama's options that shape a load, which the configuration does here, or that engines have given up."""
 MAX_STOPS = 64
 MAX_STOP = 1024
 """Characters of one stop sequence."""
@@ -39,10 +38,9 @@ def read_parameters(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]
     warnings = []
     for name, value in given.items():
         key = str(name).lower()
-        if key in SETTINGS_HERE:
-            setting = SETTINGS_HERE[key]
-            instead = f"; the setting {setting} does that for the whole daemon" if setting else ""
-            warnings.append(f"PARAMETER {key} has no effect here and is left out{instead}")
+        if key in WITHOUT_EFFECT:
+            warnings.append(f"PARAMETER {key} has no effect here and is left out; how models are loaded is told in the "
+                            f"configuration")
         elif value is not None:
             kept[key] = read_parameter(key, value)
     return kept, warnings

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from blazar.store.go_template import to_jinja
+
 LAUNCH = {"num_ctx": "default_ctx", "num_batch": "batch_size"}
 """Options that shape a load: the setting that each stands for."""
 NAME_WIDTH = 30
@@ -25,7 +27,7 @@ class Preset:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """Options by Ollama's names, which a request's own replace."""
     template: str = ""
-    """A chat template: Jinja, which replaces that of the file, or Go's kind, which is only shown."""
+    """A chat template that replaces that of the file: Jinja, or Go's kind, which counts if it is simple."""
 
     def __bool__(self) -> bool:
         return bool(self.system or self.messages or self.parameters or self.template)
@@ -48,8 +50,8 @@ class Preset:
 
     @property
     def jinja(self) -> str:
-        """The template, when an engine can use it."""
-        return "" if is_go_template(self.template) else self.template
+        """The template as engines read it; '' when there is none, or one that cannot be translated."""
+        return to_jinja(self.template) or "" if is_go_template(self.template) else self.template
 
     def settings(self) -> dict[str, Any]:
         """Settings of a load, by name."""
@@ -71,7 +73,7 @@ NO_PRESET = Preset()
 
 
 def is_go_template(text: str) -> bool:
-    """Whether a chat template is of the kind that Ollama's own library of models has, which no engine here reads."""
+    """Whether a chat template is of the kind that Ollama's own library of models has, and engines do not read."""
     return "{%" not in text and bool(_GO.search(text))
 
 

@@ -25,8 +25,8 @@ EXTRA_ENDINGS = (".json", ".txt", ".model", ".jinja")
 MAX_FILES = 1024
 MAX_SMALL = 64 << 20
 """Bytes of the largest file that is not weights; vocabularies of 260,000 tokens take about 33 MiB."""
-MAX_HEADER = 64 << 20
-"""Bytes of the longest header of a file of weights."""
+MAX_PARSED = 16 << 20
+"""Bytes of the longest JSON that is read: a header, an index; that of 100,000 tensors takes about 9 MiB."""
 MAX_TENSORS = 1 << 20
 MAX_ELEMENTS = 1 << 48
 MAX_DIMENSIONS = 16
@@ -79,13 +79,16 @@ def shards_of(index: Path) -> dict[str, str]:
 
 def read_folder(files: Mapping[str, Path]) -> ModelFacts:
     """The facts of a model whose files, by their names, lie at these paths. Raises ModelFileRefused."""
-    for name in (CONFIG,):
-        if name not in files:
-            raise _refused(Path(name), "it is missing, and belongs to every safetensors model")
+    if CONFIG not in files:
+        raise _refused(CONFIG, "it is missing, and belongs to every safetensors model")
+    if not any(name.endswith(ENDING) for name in files):
+        raise _refused(CONFIG, "no .safetensors file stands beside it")
     elements: dict[str, int] = {}
     placed: dict[str, str] = {}
     for name, path in files.items():
-        if name.endswith(ENDING):
+        if not name.endswith(ENDING):
+            _check_size(path, name, MAX_SMALL)
+        else:
             for tensor, (kind, count) in read_tensors(path, name).items():
                 elements[kind] = elements.get(kind, 0) + count
                 placed[tensor] = name
@@ -103,7 +106,7 @@ def read_tensors(path: Path, name: str) -> dict[str, tuple[str, int]]:
             size = path.stat().st_size
             start = file.read(8)
             length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
-            if not 2 <= length <= min(MAX_HEADER, size - 8):
+            if not 2 <= length <= min(MAX_PARSED, size - 8):
                 raise _refused(name, f"its header claims {length} bytes, and the file has {size}; it is cut short, or "
                                      f"no safetensors file")
             header = _parsed(file.read(length), name)
@@ -124,7 +127,8 @@ def read_tensors(path: Path, name: str) -> dict[str, tuple[str, int]]:
 def _tensor(entry: Any, tensor: str, name: str) -> tuple[str, int, int, int]:
     """Type, number of elements, begin and end of one tensor."""
     entry = entry if isinstance(entry, dict) else {}
-    kind, shape, span = entry.get("dtype"), _whole_numbers(entry.get("shape")), _whole_numbers(entry.get("data_offsets"))
+    kind = entry.get("dtype")
+    shape, span = _whole_numbers(entry.get("shape")), _whole_numbers(entry.get("data_offsets"))
     if not isinstance(kind, str) or kind not in BITS or shape is None or span is None or len(span) != 2 \
             or len(shape) > MAX_DIMENSIONS:
         raise _refused(name, f"its tensor {tensor[:60]!r} has no type, shape and place that can be understood")
@@ -196,13 +200,20 @@ def _object(path: Path, name: str) -> dict[str, Any]:
 
 
 def _small(path: Path, name: str) -> bytes:
+    _check_size(path, name, MAX_PARSED)
     try:
-        size = path.stat().st_size
-        if size > MAX_SMALL:
-            raise _refused(name, f"it has {size} bytes, {MAX_SMALL} are allowed")
         return path.read_bytes()
     except OSError as error:
         raise _refused(name, f"it cannot be read ({error.strerror})") from error
+
+
+def _check_size(path: Path, name: str, limit: int) -> None:
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise _refused(name, f"it cannot be read ({error.strerror})") from error
+    if size > limit:
+        raise _refused(name, f"it has {size} bytes, {limit} are allowed")
 
 
 def _parsed(text: bytes, name: str) -> dict[str, Any]:

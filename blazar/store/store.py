@@ -23,7 +23,7 @@ from blazar.store.name import clean, parse
 from blazar.store.naming import default_name, full_name
 from blazar.store.pieces import Piece, facts_of_pieces, with_template
 from blazar.store.preset import NO_PRESET, Preset
-from blazar.store.resolve import resolve
+from blazar.store.resolve import is_alias, resolve
 from blazar.store.schema import prepare_database
 from blazar.store.uploads import forget_old_uploads, is_digest
 from blazar.store.workspace import Waiting, workspace
@@ -31,7 +31,7 @@ from blazar.units import format_bytes
 
 __all__ = ["BLOCK", "Piece", "Progress", "Store", "copy_hashed", "silent"]
 
-MAX_PRESET, MAX_PRESETS = 1 << 18, 8 << 20
+MAX_PRESET, MAX_PRESETS = 1 << 17, 2 << 20
 """Characters of system text, messages and parameters: of one model, and of all."""
 
 Summary = dict[str, Any]
@@ -84,7 +84,9 @@ class Store:
 
     def describe(self, name: str) -> Summary:
         """All that is known of the model that the reference `name` means, as plain values."""
-        return self.find(name).description()
+        model = self.find(name)
+        aliases = [alias for alias, target in Alias.targets().items() if target == model.name]
+        return {**model.description(), "aliases": aliases}
 
     def blob(self, digest: str, size: int) -> Path | None:
         """The file of that content, when it is here already."""
@@ -137,7 +139,7 @@ class Store:
             if old is not None and is_same and is_here:
                 return {**old.summary(), "changed": False}
             self._check_presets(model)
-            self._record(model, pieces)
+            self._record(model, pieces, name)
             if old is not None:
                 self._free(old.pieces)
         return {**model.summary(), "changed": True}
@@ -154,7 +156,7 @@ class Store:
             if old is not None and old.digest == target.digest:
                 return {**old.summary(), "changed": False}
             self._check_presets(target)
-            self._record(target, target.pieces)
+            self._record(target, target.pieces, name)
             if old is not None:
                 self._free(old.pieces)
         return {**target.summary(), "changed": True}
@@ -165,18 +167,25 @@ class Store:
         alias = str(parse(name))
         with told_in_words(self.paths.blobs), locked(self.paths.store_lock):
             model = self.find(source)
-            if alias in InstalledModel.names():
-                raise NameTaken(f"{alias} is an installed model, which an alias may not hide; choose another name, or "
-                                f"`blazar rm {alias}` first")
+            hidden = [name for name in InstalledModel.names() if alias in (name, name.partition(":")[0])]
+            if hidden and (alias in hidden or model.name not in hidden):
+                raise NameTaken(f"{alias} means the installed model {hidden[0]}, which an alias may not hide; choose "
+                                f"another name, or `blazar rm {hidden[0]}` first")
             changed = Alias.targets().get(alias) != model.name
             Alias.put(alias, model.name)
         return {**model.summary(), "changed": changed}
 
     def remove(self, name: str) -> Summary:
-        """Remove the model that the reference `name` means; its summary, with the bytes `freed`."""
+        """Remove the model that the reference `name` means; its summary, with the bytes `freed`.
+
+        Of an alias only the alias goes.
+        """
         self._prepare()
         with told_in_words(self.paths.blobs), locked(self.paths.store_lock):
             model = self.find(name)
+            if is_alias(name, InstalledModel.names(), Alias.targets()):
+                Alias.forget(str(parse(name)))
+                return {**model.summary(), "freed": 0}
             InstalledModel.uninstall(model.name)
             freed = self._free(model.pieces)
             disassemble(self.paths, model.name)
@@ -218,8 +227,11 @@ class Store:
         self._prepare()
         return (Installed.from_row(row, self.paths.blobs) for row in InstalledModel.every())
 
-    def _record(self, model: Installed, pieces: Sequence[Piece]) -> None:
-        """Put `pieces` in place as those of `model` and write its row; what fails undoes both. Holds store.lock."""
+    def _record(self, model: Installed, pieces: Sequence[Piece], asked: str | None) -> None:
+        """Put `pieces` in place as those of `model` and write its row; what fails undoes both.
+
+        Aliases that would hide the name that was `asked` for go. The caller holds store.lock.
+        """
         placed: list[tuple[Path, Path]] = []
         try:
             for piece, kept in zip(pieces, model.pieces, strict=True):
@@ -228,7 +240,7 @@ class Store:
                         raise ModelFileRefused(path=piece.name, reason="it was removed while this was done; try again")
                     _place(piece.path, kept.path)
                     placed.append((kept.path, piece.path))
-            InstalledModel.install(**model.to_row())
+            InstalledModel.install({model.name, str(parse(asked))} if asked else {model.name}, **model.to_row())
         except BaseException:
             for blob, before in placed:
                 with contextlib.suppress(OSError):

@@ -77,8 +77,10 @@ class Incoming:
     def write(self, data: bytes) -> None:
         """Add `data`. Raises StoreUnwritable."""
         self.check_room(len(data))
+        left = memoryview(data)
         with told_in_words(self._path):
-            self._file.write(data)
+            while left:
+                left = left[self._file.write(left):]
         self.size += len(data)
 
     def close(self) -> None:
@@ -89,7 +91,7 @@ class Incoming:
 
 def _locked_file(first: Path, final: Path) -> BinaryIO:
     """A new file that is locked from the moment it can be seen in its folder, so that no sweep takes it for dead."""
-    file = open(first, "xb", buffering=0)
+    file = open(first, "xb", buffering=0)  # noqa: SIM115 - it stays open until the sender is done
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         first.rename(final)

@@ -25,7 +25,7 @@ class Answers:
     """`on_first_hello` is called when a gateway worker first greets: from then on clients are served."""
 
     def __init__(self, config: dict[str, Any], started_at: float, url: str, *, store: Store, fleet: Fleet,
-                 workers: Workers, gateway: Gateway, pool: Pool, usage: Usage,
+                 workers: Workers, gateway: Gateway, pool: Pool, hashing: Pool, usage: Usage,
                  jobs: Jobs, on_first_hello: Callable[[], None]) -> None:
         self._config = config
         self._started_at = started_at
@@ -35,6 +35,7 @@ class Answers:
         self._workers = workers
         self._gateway = gateway
         self._pool = pool
+        self._hashing = hashing
         self._usage = usage
         self._jobs = jobs
         self._on_first_hello: Callable[[], None] | None = on_first_hello
@@ -79,8 +80,10 @@ class Answers:
     def push(self) -> None:
         self._workers.note("snapshot", snapshot=self.snapshot())
 
-    def _answer_later(self, link: Link, message: Message, call: Callable[[], dict[str, Any]], changes: bool) -> None:
-        """Answer with what `call` gives, which runs on a thread and may have changed the store."""
+    def _answer_later(self, link: Link, message: Message, call: Callable[[], dict[str, Any]], changes: bool = False,
+                      reads_files: bool = False) -> None:
+        """Answer with what `call` gives, which runs on a thread. It may change the store, or read whole files, which
+        must not keep others waiting."""
         def called(fields: Any, error: BlazarError | None) -> None:
             if error is not None:
                 link.refuse(message, error)
@@ -89,7 +92,7 @@ class Answers:
             else:
                 link.answer(message, **fields)
 
-        self._pool.submit(called, call)
+        (self._hashing if reads_files else self._pool).submit(called, call)
 
     def refresh_store(self, link: Link, message: Message, **fields: Any) -> None:
         """Read the store again on a thread, tell the gateway, then answer with the fields."""

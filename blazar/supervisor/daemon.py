@@ -44,6 +44,8 @@ log = logging.getLogger(__name__)
 
 STORE_THREADS = 4
 """Questions about the store that are answered at a time."""
+HASHING_THREADS = 2
+"""Files of clients that are checked at a time."""
 
 
 def serve(config: Config, paths: Paths, launcher: Sequence[str] = LAUNCHER) -> int:
@@ -91,7 +93,7 @@ class Daemon:
                           lambda link, message, model: self._answers.refresh_store(link, message, model=model))
         self._answers = Answers(config.as_dict(), time.time(), self._url, store=store, fleet=self._fleet,
                                 workers=workers, gateway=self._gateway, pool=Pool(self._loop, STORE_THREADS),
-                                usage=self._usage, jobs=self._jobs,
+                                hashing=Pool(self._loop, HASHING_THREADS), usage=self._usage, jobs=self._jobs,
                                 on_first_hello=self._up)
         self._server = ControlServer(paths.control_socket, self._loop, self._answers.take, self._answers.drop)
         self._answers.read_store()  # after the control socket: a pull that ends from now on can tell us

@@ -12,8 +12,8 @@ from blazar.store.store import Store
 from blazar.supervisor.child import Prepared
 from blazar.supervisor.spawn import secret_path
 
-_NO_ENGINE = ("no engine here reads {format} files; install the same model as a GGUF file instead, which many publishers "
-              "offer beside it, or convert it with llama.cpp's convert_hf_to_gguf.py")
+NO_ENGINE = ("no engine here reads {format} files; install the same model as a GGUF file instead, which many "
+             "publishers offer beside it, or convert it with llama.cpp's convert_hf_to_gguf.py")
 
 
 class Loader:
@@ -37,7 +37,7 @@ class Loader:
         facts = installed.summary()
         lane = next((lane for lane in self._lanes if lane.accepts(facts)), None)
         if lane is None:
-            raise LoadFailed(model=model, reason=_NO_ENGINE.format(format=facts["format"]), output="")
+            raise LoadFailed(model=model, reason=NO_ENGINE.format(format=facts["format"]), output="")
         program = find_program(model, self._engine_path)
         found = assemble(self._paths, installed)
         launch = Launch(model=model, file=found.file, facts=facts, program=program,

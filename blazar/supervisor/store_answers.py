@@ -1,7 +1,7 @@
 """Answers to what the gateway asks of the store: making models, copying them, and taking files for them."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from blazar.control import Link, Message
 from blazar.store.create import Recipe, create, sent_pieces
@@ -9,8 +9,13 @@ from blazar.store.preset import Preset
 from blazar.store.store import Store
 from blazar.store.uploads import read_digest, receive, sent
 
-Later = Callable[[Link, Message, Callable[[], dict[str, Any]], bool], None]
-"""Answers a message with what a call gives, which runs on a thread; the last argument says that it changes the store."""
+
+class Later(Protocol):
+    """Answers a message with what a call gives, which runs on a thread; what the call does is told beforehand."""
+
+    def __call__(self, link: Link, message: Message, call: Callable[[], dict[str, Any]], changes: bool = False,
+                 reads_files: bool = False) -> None:
+        """As `Answers` does it."""
 
 
 class StoreAnswers:
@@ -27,7 +32,7 @@ class StoreAnswers:
             model, warnings = create(self._store, self._recipe(message))
             return {"model": model, "warnings": warnings}
 
-        self._later(link, message, made, True)
+        self._later(link, message, made, changes=True)
 
     def _recipe(self, message: Message) -> Recipe:
         preset = message["preset"]
@@ -40,7 +45,7 @@ class StoreAnswers:
     def _copy(self, link: Link, message: Message) -> None:
         source, name = message["source"], message["name"]
         copy = self._store.alias if message["alias"] else self._store.copy
-        self._later(link, message, lambda: {"model": copy(source, name)}, True)
+        self._later(link, message, lambda: {"model": copy(source, name)}, changes=True)
 
     def _blob(self, link: Link, message: Message) -> None:
         digest, token = message["digest"], message["token"]
@@ -50,4 +55,4 @@ class StoreAnswers:
                 receive(self._store.paths, token, digest)
             return {"here": sent(self._store.paths, read_digest(digest)) is not None}
 
-        self._later(link, message, taken, False)
+        self._later(link, message, taken, reads_files=token is not None)

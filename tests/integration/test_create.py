@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from blazar.control import connect
+from tests.support.raw_safetensors import write_model
 from tests.support.shell import Shell
 from tests.support.tiny_gguf import tiny_gguf
 from tests.support.tiny_lora import tiny_lora
@@ -83,9 +85,9 @@ def test_create_from_a_model_applies_system_and_messages_in_every_dialect(shell,
     status, body = post(shell, "/v1/chat/completions", {"model": "mario", "messages": CHAT})
     assert (status, json.loads(body)["choices"][0]["message"]["content"]) == (200, expected.message.content)
     assert json.loads(body)["usage"]["prompt_tokens"] == expected.prompt_eval_count
-    status, body = post(shell, "/v1/messages", {"model": "mario", "messages": CHAT, "max_tokens": 8})
+    _, body = post(shell, "/v1/messages", {"model": "mario", "messages": CHAT, "max_tokens": 8})
     assert json.loads(body)["content"][0]["text"] == expected.message.content
-    status, counted = post(shell, "/v1/messages/count_tokens", {"model": "mario", "messages": CHAT})
+    _, counted = post(shell, "/v1/messages/count_tokens", {"model": "mario", "messages": CHAT})
     assert json.loads(counted)["input_tokens"] == expected.prompt_eval_count
     generated = client.generate("mario", CHAT[0]["content"])
     assert generated.response == expected.message.content and generated.prompt_eval_count > 0
@@ -109,7 +111,7 @@ def test_show_tells_what_was_given(shell, client):
     assert [line.split(None, 1) for line in shown.parameters.splitlines()] == [
         ["num_ctx", "512"], ["stop", '"x y"'], ["stop", '"z"']]
     assert shown.license == "One.\nTwo."
-    status, body = post(shell, "/api/show", {"model": "shown"})
+    _, body = post(shell, "/api/show", {"model": "shown"})
     assert json.loads(body)["system"] == "Say \"hi\"."
     again = shell.ok("create", "again", "-f", "-", stdin=shown.modelfile)
     assert "created again" in again
@@ -137,11 +139,22 @@ def test_a_jinja_template_replaces_that_of_the_file(shell, client):
     assert "<|im_start|>" not in client.show("plain").template
 
 
-def test_a_go_template_is_ignored_loudly(client):
-    statuses = [piece.status for piece in client.create("go", from_=TINY, template="{{ .System }} {{ .Prompt }}",
-                                                        stream=True)]
+def test_a_simple_go_template_is_translated(client):
+    client.create("simple", from_=TINY, template="[{{ .Prompt }}]")
+    client.create("plain", from_=TINY, template="{% for m in messages %}[{{ m.content }}]{% endfor %}")
+    assert client.show("simple").template == "[{{ .Prompt }}]"
+    assert client.chat("simple", CHAT, options=GREEDY).message.content == \
+        client.chat("plain", CHAT, options=GREEDY).message.content
+
+
+def test_an_involved_go_template_is_ignored_loudly(client, tmp_path):
+    template = "{{ range .Messages }}{{ json .Content }}{{ end }}"
+    statuses = [piece.status for piece in client.create("go", from_=TINY, template=template, stream=True)]
     assert any(status.startswith("warning: TEMPLATE is a Go template") for status in statuses)
-    assert client.show("go").template == "{{ .System }} {{ .Prompt }}"
+    assert client.show("go").template == template
+    bare = client.create_blob(tiny_gguf(tmp_path / "bare.gguf", template=" "))
+    with pytest.raises(ollama.ResponseError, match="write it as a Jinja template"):
+        client.create("bare", files={"bare.gguf": bare}, template=template)
     assert client.chat("go", CHAT, options=GREEDY).message.content == \
         client.chat(TINY, CHAT, options=GREEDY).message.content
 
@@ -151,11 +164,12 @@ def test_a_go_template_is_ignored_loudly(client):
 
 def test_blobs_make_a_model_and_an_adapter_changes_what_it_says(shell, client, models, tmp_path):
     file, lora = tiny_gguf(tmp_path / "x.gguf", seed=11), tiny_lora(tmp_path / "lora.gguf")
+    before = unfinished(models)
     digest, adapter = client.create_blob(file), client.create_blob(lora)
-    assert digest == f"sha256:{digest_of(file)}" and len(unfinished(models)) == 2
+    assert digest == f"sha256:{digest_of(file)}" and len(unfinished(models)) == len(before) + 2
     client.create("sent", files={"x.gguf": digest})
     client.create("tuned", from_="sent", adapters={"lora.gguf": adapter})
-    assert unfinished(models) == [] and {digest_of(file), digest_of(lora)} <= set(blobs(models))
+    assert unfinished(models) == before and {digest_of(file), digest_of(lora)} <= set(blobs(models))
     plain = client.chat("sent", CHAT, options=GREEDY).message.content
     assert client.chat("tuned", CHAT, options=GREEDY).message.content != plain
     listed = {entry.model: entry for entry in client.list().models}
@@ -193,9 +207,14 @@ def test_copies_and_aliases(shell, client):
     assert client.chat("gpt-4o", CHAT, options=GREEDY).message.content
     assert "gpt-4o" not in [entry.model for entry in client.ps().models]
     assert "gpt-4o:f32" not in [entry.model for entry in client.list().models]
+    assert "gpt-4o" in shell.ok("show", TINY)
+    client.delete("gpt-4o")
+    assert client.show(TINY).template, "only the alias went"
+    with pytest.raises(ollama.ResponseError, match="gpt-4o"):
+        client.show("gpt-4o")
     status, body = post(shell, "/api/copy", {"source": TINY, "destination": TINY, "alias": True})
     assert status == 409 and "may not hide" in body
-    with pytest.raises(ollama.ResponseError) as caught:
+    with pytest.raises(ollama.ResponseError, match="nobody"):
         client.copy("nobody", "x")
     client.delete("twin")
     assert client.chat(TINY, CHAT, options=GREEDY).message.content
@@ -235,7 +254,8 @@ def test_refused(shell, client, models, tmp_path, body, status, words):
     assert blobs(models) == before and [entry.model for entry in client.list().models] == names
 
 
-@pytest.mark.parametrize("name", ["../x.gguf", "/etc/x.gguf", "a/b.gguf", "..", "a\\b.gguf", "a\nb.gguf", "", "x" * 300])
+@pytest.mark.parametrize("name", ["../x.gguf", "/etc/x.gguf", "a/b.gguf", "..", "a\\b.gguf", "a\nb.gguf", "",
+                                  "x" * 300])
 def test_file_names_that_lead_elsewhere(shell, models, tmp_path, client, name):
     digest = client.create_blob(tiny_gguf(tmp_path / "t.gguf", seed=98))
     status, body = post(shell, "/api/create", {"model": "x", "files": {name: digest}})
@@ -294,6 +314,62 @@ def test_an_upload_larger_than_the_disk_is_refused_at_once(shell, models):
     until(lambda: unfinished(models) == before, 10, "nothing to stay")
 
 
+def test_an_upload_is_never_held_in_memory(shell, models):
+    pid = next(worker for worker in gateway_pids(shell))
+    before = resident(pid)
+    content = b"x" * (96 << 20)
+    digest = hashlib.sha256(content).hexdigest()
+    assert post(shell, f"/api/blobs/sha256:{digest}", content)[0] == 201
+    assert peak(pid) - before < 24 << 20
+    (models / "uploads" / digest).unlink()
+
+
+def gateway_pids(shell):
+    link = connect(shell.home / ".local/share/blazar/run/control.sock")
+    try:
+        return link.ask("status", 10)["gateway"]["workers"]
+    finally:
+        link.close()
+
+
+def resident(pid):
+    """Bytes of memory that the process has now; its peak is counted from here on."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+    return memory(pid, "VmRSS")
+
+
+def peak(pid):
+    return memory(pid, "VmHWM")
+
+
+def memory(pid, field):
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{field}:"))
+
+
+def test_safetensors_are_listed_and_say_why_they_do_not_load(shell, client, models, tmp_path):
+    folder = write_model(tmp_path / "Tensors")
+    shell.ok("pull", str(folder))
+    assert client.show("tensors").details.format == "safetensors"
+    with pytest.raises(ollama.ResponseError, match="no engine here reads safetensors files; install the same model as"):
+        client.chat("tensors", CHAT)
+    digests = {file.name: client.create_blob(file) for file in folder.iterdir() if file.name != "README.md"}
+    client.create("sent-tensors", files=digests, system="S")
+    assert client.show("sent-tensors").details.quantization_level == "BF16"
+    client.delete("tensors")
+    client.delete("sent-tensors")
+    assert not {digest.removeprefix("sha256:") for digest in digests.values()} & set(blobs(models))
+
+
+def test_made_anew_of_another_quantisation_it_replaces_itself(shell, client, tmp_path):
+    shell.ok("pull", str(tiny_gguf(tmp_path / "q.gguf", seed=41, file_type=7)), "--name", "other")
+    client.create("mine", from_=TINY, system="one")
+    client.create("mine", from_="other", system="two")
+    assert [entry.model for entry in client.list().models if entry.model.startswith("mine")] == ["mine:q8_0"]
+    client.delete("mine")
+    client.delete("other")
+
+
 # -- the verb --------------------------------------------------------------------------------------------------------
 
 
@@ -306,7 +382,7 @@ def test_create_verb_sends_files_and_teaches(shell, client, models, tmp_path):
     assert done.returncode == 0 and "PARAMETER num_thread has no effect here" in done.stderr, done.stderr
     assert client.chat("made", CHAT, options=GREEDY).message.content
     assert shell.ok("show", "made", "--system") == "You are\nLuigi.\n"
-    assert unfinished(models) == [path for path in unfinished(models) if "/uploads/" in path]
+    assert not [path for path in unfinished(models) if "/uploads/" not in path]
     (tmp_path / "Bad").write_text("FROM ./base.gguf\n\nPARAMETR temperature 1\n")
     refused = shell("create", "bad", "-f", str(tmp_path / "Bad"))
     assert refused.returncode == 2

@@ -9,9 +9,9 @@ from blazar.cli.context import Context
 class Cp(Command):
     name = "cp"
     help = "Give a model another name"
-    about = ("The new name stands for the same files, so it takes no space, and stays when the old name is removed. With "
-             "--alias it only points to the old name: the two share one loaded engine. Asks the daemon; without one it "
-             "works on this machine's store and says so. With BLAZAR_HOST set it only ever asks that daemon.")
+    about = ("The new name stands for the same files, so it takes no space, and stays when the old name is removed. "
+             "With --alias it only points to the old name: the two share one loaded engine. Asks the daemon; without "
+             "one it works on this machine's store and says so. With BLAZAR_HOST set it only ever asks that daemon.")
     examples = ("blazar cp smollm2-135m mine", "blazar cp --alias smollm2-135m gpt-4o")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:

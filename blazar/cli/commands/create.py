@@ -20,10 +20,10 @@ STANDARD_INPUT = "-"
 class Create(Command):
     name = "create"
     help = "Make a model out of a Modelfile"
-    about = ("A Modelfile names a model or files (FROM), and what is given with them: PARAMETER, SYSTEM, MESSAGE, TEMPLATE, "
-             "ADAPTER, LICENSE. Its files are found beside it and sent to the daemon; without a daemon the model is made "
-             "in this machine's store, which is said. With BLAZAR_HOST set it only ever asks that daemon.")
-    examples = ("blazar create mario -f Modelfile", "blazar show mario --modelfile | blazar create luigi -f -")
+    about = ("A Modelfile names a model or files (FROM), and what is given with them: PARAMETER, SYSTEM, MESSAGE, "
+             "TEMPLATE, ADAPTER, LICENSE. Its files are found beside it and sent to the daemon; without a daemon the "
+             "model is made in this machine's store, which is said. With BLAZAR_HOST set it only asks that daemon.")
+    examples = ("blazar create mario -f Modelfile", "blazar create luigi -f - < Modelfile")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("name", metavar="NAME", help="the name of the new model")

@@ -49,6 +49,8 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         "embedding length": file_facts.get(f"{architecture}.embedding_length"),
         "layers": file_facts.get(f"{architecture}.block_count"),
         "capabilities": ", ".join(facts.get("capabilities") or ()),
+        "aliases": ", ".join(facts.get("aliases") or ()),
+        "system": (facts.get("system") or "").strip().partition("\n")[0],
         "license": (facts.get("license") or "").strip().partition("\n")[0],
         "modified": facts.get("modified_at"),
     }
