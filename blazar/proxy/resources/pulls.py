@@ -29,14 +29,21 @@ def pull(gateway: Gateway, request: Request, route: Route) -> None:
         raise KnobRefused(knob="`insecure`", reason="certificates are always checked",
                           remedy="set BLAZAR_REGISTRY_BASE to an http:// address for a registry without them")
     gateway.keys.check_model(request.api_key, reference if is_url(reference) else str(parse(reference)))
-    with gateway.supervisor.job("pull", reference=reference) as job, \
-            request.sink.watching(greens.interrupter(ClientGone)):
-        if streams:
-            _stream(request, job, gateway.dialects[route.dialect].stream_type)
-        else:
-            for _ in job:
-                pass
-            request.answer(200, dumps(END))
+    with gateway.supervisor.job("pull", reference=reference) as job:
+        request.sink.watch(greens.interrupter(ClientGone))
+        try:
+            if streams:
+                _stream(request, job, gateway.dialects[route.dialect].stream_type)
+            else:
+                _wait(request, job)
+        finally:
+            request.sink.unwatch()
+
+
+def _wait(request: Request, job: Job) -> None:
+    for _ in job:
+        pass
+    request.answer(200, dumps(END))
 
 
 def _stream(request: Request, job: Job, content_type: str) -> None:
