@@ -44,6 +44,11 @@ class Paths:
         return self.models / "incoming"
 
     @property
+    def partial(self) -> Path:
+        """Downloads that go on after an interruption; on the same file system as `blobs` too."""
+        return self.models / "partial"
+
+    @property
     def uploads(self) -> Path:
         """Files that clients have sent for models not made yet: `uploads/<sha256 hex>`; on the blobs' file system."""
         return self.models / "uploads"

@@ -8,6 +8,8 @@ ACTIVE: frozenset[str] = frozenset({
     "client_write_timeout_secs",
     "cors_origins",
     "default_ctx",
+    "download_connections",
+    "download_speed_limit_mb",
     "engine_env",
     "engine_routing",
     "engine_routing.mode",

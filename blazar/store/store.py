@@ -15,6 +15,7 @@ from blazar.models.installed_model import InstalledModel
 from blazar.paths import Paths
 from blazar.store.assembled import disassemble
 from blazar.store.copying import BLOCK, Progress, copied, copy_hashed, silent, text_of
+from blazar.store.downloads import download_folder
 from blazar.store.installed import Installed, blob_path
 from blazar.store.local import local_model
 from blazar.store.locks import locked, told_in_words
@@ -212,6 +213,13 @@ class Store:
                                                                  f"{format_bytes(free)} are free",
                                   remedy="free some space, or choose another `--data-dir`")
         with workspace(self.paths, work, waiting) as folder:
+            yield folder
+
+    @contextlib.contextmanager
+    def download(self, what: str, waiting: Waiting) -> Iterator[Path]:
+        """The folder in which the download `what` goes on where it was left; see `downloads.py`."""
+        self._prepare()
+        with download_folder(self.paths, what, waiting) as folder:
             yield folder
 
     # -- inside ----------------------------------------------------------------------------------------------

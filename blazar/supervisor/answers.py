@@ -12,6 +12,7 @@ from blazar.models.base import close_database
 from blazar.store.store import Store
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import Gateway
+from blazar.supervisor.jobs import Jobs
 from blazar.supervisor.pool import Pool
 from blazar.supervisor.store_answers import StoreAnswers
 from blazar.supervisor.usage import Usage
@@ -25,7 +26,7 @@ class Answers:
 
     def __init__(self, config: dict[str, Any], started_at: float, url: str, *, store: Store, fleet: Fleet,
                  workers: Workers, gateway: Gateway, pool: Pool, hashing: Pool, usage: Usage,
-                 on_first_hello: Callable[[], None]) -> None:
+                 jobs: Jobs, on_first_hello: Callable[[], None]) -> None:
         self._config = config
         self._started_at = started_at
         self._url = url
@@ -36,6 +37,7 @@ class Answers:
         self._pool = pool
         self._hashing = hashing
         self._usage = usage
+        self._jobs = jobs
         self._on_first_hello: Callable[[], None] | None = on_first_hello
         self._models: dict[str, Any] = {}
         self._aliases: dict[str, str] = {}
@@ -44,6 +46,7 @@ class Answers:
             "hello": self._hello, "ensure_ready": self._ensure_ready, "evict": self._evict, "remove": self._remove,
             "keep_alive": self._keep_alive, "describe": self._describe, "changed": self._changed,
             "status": self._status, "beat": self._beat, "report": self._report,
+            "job": self._jobs.start, "cancel": self._jobs.cancel,
             **StoreAnswers(store, self._answer_later).kinds}
 
     # -- links -------------------------------------------------------------------------------------------
@@ -57,6 +60,7 @@ class Answers:
             link.refuse(message, UsageRefused(f"the message {message.get('kind')!r} is unknown or lacks {error}"))
 
     def drop(self, link: Link) -> None:
+        self._jobs.drop(link)
         if self._workers.leave(link):
             log.info("gateway: worker %d has left", link.peer_pid)
 
@@ -84,13 +88,13 @@ class Answers:
             if error is not None:
                 link.refuse(message, error)
             elif changes:
-                self._refresh_store(link, message, **fields)
+                self.refresh_store(link, message, **fields)
             else:
                 link.answer(message, **fields)
 
         (self._hashing if reads_files else self._pool).submit(called, call)
 
-    def _refresh_store(self, link: Link, message: Message, **fields: Any) -> None:
+    def refresh_store(self, link: Link, message: Message, **fields: Any) -> None:
         """Read the store again on a thread, tell the gateway, then answer with the fields."""
         self._reads += 1
         number = self._reads
@@ -141,7 +145,7 @@ class Answers:
             if error is not None:
                 link.refuse(message, error)
             else:
-                self._refresh_store(link, message)
+                self.refresh_store(link, message)
 
         self._fleet.evict(model, lambda _: self._pool.submit(removed, self._store.remove, model))
 
@@ -159,7 +163,7 @@ class Answers:
         self._pool.submit(described, self._store.describe, str(message["model"]))
 
     def _changed(self, link: Link, message: Message) -> None:
-        self._refresh_store(link, message)
+        self.refresh_store(link, message)
 
     def _status(self, link: Link, message: Message) -> None:
         link.answer(message, pid=os.getpid(), url=self._url, children=self._fleet.describe(),
