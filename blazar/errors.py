@@ -306,6 +306,14 @@ class EngineMissing(LoadFailed):
     slug = "engine-missing"
 
 
+class BuildNotFound(BlazarError):
+    """there is no engine build {tag!r} here, {known}; `blazar engine list` shows them, `blazar engine update` gets the
+    newest"""
+
+    slug = "build-not-found"
+    status = 404
+
+
 class EngineStartFailed(BlazarError):
     """the engine could not start: {reason}"""
 

@@ -2,8 +2,11 @@
 
 import argparse
 from abc import ABC, abstractmethod
+from textwrap import fill
 
 from blazar.cli.context import Context
+
+HELP_WIDTH = 79
 
 
 class Command(ABC):
@@ -32,3 +35,14 @@ class Command(ABC):
 def add_json(parser: argparse.ArgumentParser) -> None:
     """The `--json` of every verb that prints a table."""
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]",
+               command: Command) -> argparse.ArgumentParser:
+    """The parser of one verb, with its own arguments."""
+    examples = "examples:\n" + "\n".join(f"  {line}" for line in command.examples)
+    parser = verbs.add_parser(command.name, aliases=list(command.aliases), help=command.help,
+                              description="\n\n".join((command.help + ".", fill(command.about, HELP_WIDTH))),
+                              epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter)
+    command.arguments(parser)
+    return parser

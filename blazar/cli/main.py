@@ -5,12 +5,12 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from textwrap import fill
 
 from blazar import __version__
-from blazar.cli.command import Command
+from blazar.cli.command import Command, add_parser
 from blazar.cli.commands.config import Config
 from blazar.cli.commands.doctor import Doctor
+from blazar.cli.commands.engine import Engine
 from blazar.cli.commands.list import List
 from blazar.cli.commands.ps import Ps
 from blazar.cli.commands.pull import Pull
@@ -23,9 +23,9 @@ from blazar.cli.context import Context
 from blazar.cli.output import Output
 from blazar.errors import BlazarError
 
-VERBS: tuple[Command, ...] = (Serve(), Pull(), List(), Show(), Ps(), Run(), Stop(), Rm(), Config(), Doctor())
+VERBS: tuple[Command, ...] = (Serve(), Pull(), List(), Show(), Ps(), Run(), Stop(), Rm(), Engine(), Config(),
+                                Doctor())
 
-HELP_WIDTH = 79
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
@@ -102,11 +102,7 @@ def get_parser() -> argparse.ArgumentParser:
 
 
 def _add_verb(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]", command: Command) -> None:
-    examples = "examples:\n" + "\n".join(f"  {line}" for line in command.examples)
-    parser = verbs.add_parser(command.name, aliases=list(command.aliases), help=command.help,
-                              description="\n\n".join((command.help + ".", fill(command.about, HELP_WIDTH))),
-                              epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter)
-    command.arguments(parser)
+    parser = add_parser(verbs, command)
     _add_places(parser, default=argparse.SUPPRESS)
     parser.set_defaults(command=command)
 
@@ -119,7 +115,7 @@ def _add_places(parser: argparse.ArgumentParser, default: object) -> None:
                         help="data dir (otherwise blazar/ under XDG_DATA_HOME or ~/.local/share)")
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            for nested in action.choices.values():
+            for nested in dict.fromkeys(action.choices.values()):  # an alias names the same one again
                 _add_places(nested, default=argparse.SUPPRESS)
 
 

@@ -14,7 +14,9 @@ class Program:
     kind: str
     argv: tuple[str, ...]
     source: str
-    """Where it came from, for people: `BLAZAR_ENGINE_PATH`, `PATH` or `embedded`."""
+    """Where it came from, for people: `BLAZAR_ENGINE_PATH`, `PATH`, `embedded`, or the tag of an installed build."""
+    tag: str = ""
+    """What an `engine` pin calls it: the tag of an installed build, `local`, `path` or `embedded`."""
     picks_port: bool = True
     """Whether it accepts `--port 0`, so that no port has to be chosen for it."""
 

@@ -7,6 +7,7 @@ import pytest
 from blazar.errors import DatabaseUnusable, SchemaNewer
 from blazar.models.alias import Alias
 from blazar.models.base import Table
+from blazar.models.engine import Engine
 from blazar.models.installed_model import InstalledModel
 from blazar.models.migrate import known_steps, migrate, schema_of
 
@@ -46,13 +47,14 @@ def test_an_up_to_date_database_is_left_alone(tmp_path):
     assert path.read_bytes() == before and files(tmp_path) == ["blazar.db"]
 
 
-@pytest.mark.parametrize("table", [InstalledModel, Alias])
+@pytest.mark.parametrize("table", [InstalledModel, Alias, Engine])
 def test_tables_have_the_columns_that_the_steps_made(tmp_path, table: type[Table]):
     path = tmp_path / "blazar.db"
     migrate(path)
     made = {(name, bool(required), bool(key)) for _, name, _, required, _, key
             in rows(path, f"PRAGMA table_info({table._meta.table_name})")}
-    declared = {(field.column_name, not field.null, field.primary_key) for field in table._meta.sorted_fields}
+    keys = {field.column_name for field in table._meta.get_primary_keys()}
+    declared = {(field.column_name, not field.null, field.column_name in keys) for field in table._meta.sorted_fields}
     assert made == declared
 
 

@@ -1,0 +1,30 @@
+"""`blazar engine`: the engine builds of this machine. Its sub-verbs stand in `cli/engine/`, one file each."""
+
+import argparse
+
+from blazar.cli.command import Command, add_parser
+from blazar.cli.context import Context
+from blazar.cli.engine.list import List
+from blazar.cli.engine.show import Show
+
+SUBVERBS: tuple[Command, ...] = (
+    List(),
+    Show(),
+)
+
+
+class Engine(Command):
+    name = "engine"
+    help = "Install, choose and look at engine builds"
+    about = ("Works on this machine's data dir, whether or not a daemon runs; a running one is told. A build is called "
+             "by its tag; several lie side by side, and one of them is in use.")
+    examples = ("blazar engine list", "blazar engine show b11434")
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, dest="action")
+        for verb in SUBVERBS:
+            add_parser(actions, verb).set_defaults(subverb=verb)
+
+    def run(self, args: argparse.Namespace, context: Context) -> int:
+        subverb: Command = args.subverb
+        return subverb.run(args, context)
