@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from blazar.engines.install.release import Asset, Release
 from blazar.errors import NoAssetHere
+from blazar.hardware.census import Census
 
 ARCHES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64", "s390x": "s390x",
           "ppc64le": "ppc64le", "riscv64": "riscv64"}
@@ -27,6 +28,12 @@ class Machine:
     arch: str
     nvidia_driver: int | None = None
     vulkan: bool = False
+
+    @classmethod
+    def of(cls, census: Census) -> "Machine":
+        driver = re.match(r"\d+", census.nvidia_driver or "")
+        has_gpu = census.gpus is None or bool(census.gpus)
+        return cls(this_arch(), int(driver[0]) if driver else None, has_gpu and census.has_vulkan is True)
 
 
 @dataclass(frozen=True)
@@ -49,17 +56,24 @@ def this_arch() -> str:
     return ARCHES.get(platform.machine().lower(), platform.machine().lower())
 
 
-def choose(release: Release, wanted: str, machine: Machine) -> Choice:
-    """The build of `release` for this machine; `wanted` is a flavour, or `auto`. Raises NoAssetHere."""
-    offered = flavours(release, machine.arch)
+def choose(releases: Sequence[Release], wanted: str, machine: Machine) -> Choice:
+    """The build for this machine in the first of `releases` that has it; `wanted` is a flavour, or `auto`.
+
+    `auto` takes the fastest flavour that any of them has, so that a release which is still uploading does not bring a
+    slower one. Raises NoAssetHere.
+    """
     for family in ladder(machine) if wanted == "auto" else (wanted,):
-        flavour = _of_family(family, list(offered), machine)
-        if flavour is not None:
-            archive = offered[flavour]
-            runtime = release.asset(f"cudart-{archive.name}")
-            return Choice(release, flavour, archive, (runtime,) if runtime else ())
-    raise NoAssetHere(tag=release.tag, wanted="that runs" if wanted == "auto" else f"of the flavour {wanted!r}",
-                      arch=machine.arch, offered=", ".join(sorted(offered)) or "none for it at all")
+        for release in releases:
+            offered = flavours(release, machine.arch)
+            flavour = _of_family(family, list(offered), machine)
+            if flavour is not None:
+                archive = offered[flavour]
+                runtime = release.asset(f"cudart-{archive.name}")
+                return Choice(release, flavour, archive, (runtime,) if runtime else ())
+    offered = flavours(releases[0], machine.arch) if releases else {}
+    raise NoAssetHere(tag=releases[0].tag if releases else "list", arch=machine.arch,
+                      wanted="that runs" if wanted == "auto" else f"of the flavour {wanted!r}",
+                      offered=", ".join(sorted(offered)) or "none for it at all")
 
 
 def flavours(release: Release, arch: str) -> dict[str, Asset]:

@@ -10,7 +10,7 @@ import re
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,11 +24,10 @@ POINTER = "nightly-tag.txt"
 SUMS = ("sha256sums.txt", "sha256sums", "checksums.txt", "checksums.sha256")
 """What a release may call the file with all its checksums."""
 
-PER_PAGE = 10
-PAGES = 3
-"""How far back the newest release with a build for this machine is looked for."""
+LOOKED_AT = 20
+"""How many releases back one with a build for this machine is looked for: the newest may still be uploading."""
 MOST_BYTES = 8 << 20
-"""Of one answer of the API; ten releases of llama.cpp are half a megabyte."""
+"""Of one answer of the API; twenty releases of llama.cpp are a megabyte."""
 READ_TIMEOUT = 20.0
 """Seconds without a byte."""
 ANSWER_TIMEOUT = 60.0
@@ -80,16 +79,13 @@ class Releases:
         """Those that the environment names: BLAZAR_GH_BASE, BLAZAR_REPO, BLAZAR_INSTALL_BASE_URL."""
         return cls(runtime.get("BLAZAR_GH_BASE"), runtime.get("BLAZAR_REPO"), runtime.get("BLAZAR_INSTALL_BASE_URL"))
 
-    def newest(self) -> Iterator[Release]:
-        """Releases from the newest on, prereleases among them, as far as anybody should look."""
-        for page in range(1, PAGES + 1):
-            found = self._json(f"{self._root}?per_page={PER_PAGE}&page={page}")
-            if not isinstance(found, list):
-                raise ReleasesUnreachable(url=self._root, reason="the answer is no list of releases")
-            releases = [self._release(plain) for plain in found if isinstance(plain, dict) and not plain.get("draft")]
-            yield from sorted((one for one in releases if one is not None), key=_by_number, reverse=True)
-            if len(found) < PER_PAGE:
-                return
+    def newest(self) -> list[Release]:
+        """The last releases, the newest first, prereleases among them."""
+        found = self._json(f"{self._root}?per_page={LOOKED_AT}")
+        if not isinstance(found, list):
+            raise ReleasesUnreachable(url=self._root, reason="the answer is no list of releases")
+        releases = [self._release(plain) for plain in found if isinstance(plain, dict) and not plain.get("draft")]
+        return sorted((one for one in releases if one is not None), key=_by_number, reverse=True)
 
     def of_tag(self, tag: str) -> Release:
         """The release of that tag; for a stable one the build that it stamps. Raises ReleaseNotFound."""
