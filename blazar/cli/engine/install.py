@@ -10,9 +10,9 @@ from blazar.cli.engine.installing import installer, tell
 class Install(Command):
     name = "install"
     help = "Install the embedded engine from a Python package"
-    about = ("Works on this machine's data dir. pip gets the xllamacpp wheel into a virtual environment below engines/, "
-             "so nothing else on this machine changes; then it is compared and taken into use as `blazar engine "
-             "update` does.")
+    about = ("Works on this machine's data dir. pip gets the xllamacpp wheel into a virtual environment below "
+             "engines/, so nothing else on this machine changes; then it is compared and taken into use as `blazar "
+             "engine update` does.")
     examples = ("blazar engine install embedded",)
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -10,8 +10,8 @@ from blazar.cli.engine.installing import installer
 class Prune(Command):
     name = "prune"
     help = "Remove old engine builds"
-    about = ("Works on this machine's data dir. Of each kind the newest builds stay, as many as keep_tags says; the one "
-             "in use, pinned ones and the local one stay on top of these.")
+    about = ("Works on this machine's data dir. Of each kind the newest builds stay, as many as keep_tags says; the "
+             "one in use, pinned ones and the local one stay on top of these.")
     examples = ("blazar engine prune",)
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:

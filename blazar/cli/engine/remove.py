@@ -11,8 +11,8 @@ class Remove(Command):
     name = "remove"
     aliases = ("rm",)
     help = "Remove an engine build"
-    about = ("Works on this machine's data dir. The build in use and pinned ones are not removed; of a build that lies "
-             "outside the data dir only the entry goes.")
+    about = ("Works on this machine's data dir. The build in use is not removed; of a build that lies outside the data "
+             "dir only the entry goes.")
     examples = ("blazar engine remove b11400",)
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -10,8 +10,8 @@ from blazar.cli.engine.installing import installer, tell
 class Use(Command):
     name = "use"
     help = "Take an installed engine build into use"
-    about = ("Works on this machine's data dir; a running daemon is told, and the next load uses the build. Models that "
-             "are loaded keep theirs. Nothing is compared.")
+    about = ("Works on this machine's data dir; a running daemon is told, and the next load uses the build. Models "
+             "that are loaded keep theirs. Nothing is compared.")
     examples = ("blazar engine use b11429",)
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -9,6 +9,7 @@ from blazar.engines.install.speed import decode_rate, starts
 from blazar.engines.lane import Program
 from blazar.errors import BuildRefused, EngineStartFailed
 
+
 @dataclass(frozen=True)
 class Model:
     """The model that is measured with."""

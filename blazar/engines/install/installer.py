@@ -118,8 +118,6 @@ class Installer:
     def remove(self, tag: str) -> Build:
         with self._shelf.changing():
             build = self._shelf.builds.find(tag)
-            if build.pinned:
-                raise BuildInUse(tag=tag, reason="pinned", remedy="`blazar engine unpin` first")
             self._shelf.remove(build)
             return build
 
