@@ -12,6 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
@@ -187,7 +188,7 @@ def _tar_members(archive: Path, unpacking: _Unpacking) -> Iterator[Member]:
             if info.isdir():
                 yield Member(info.name, "folder")
             elif info.isreg() and not info.issparse():
-                yield Member(info.name, "file", bool(info.mode & 0o111), content=lambda info=info: _opened(tar, info))
+                yield Member(info.name, "file", bool(info.mode & 0o111), content=partial(_opened, tar, info))
             elif info.issym():
                 yield Member(info.name, "symlink", target=info.linkname)
             elif info.islnk():
@@ -210,7 +211,7 @@ def _zip_members(archive: Path, unpacking: _Unpacking) -> Iterator[Member]:
             if info.is_dir():
                 yield Member(info.filename, "folder")
             elif stat.S_IFMT(mode) in (0, stat.S_IFREG):
-                yield Member(info.filename, "file", bool(mode & 0o111), content=lambda info=info: found.open(info))
+                yield Member(info.filename, "file", bool(mode & 0o111), content=partial(found.open, info))
             elif stat.S_ISLNK(mode):
                 with found.open(info) as content:
                     target = content.read(LONGEST_TARGET + 1)

@@ -28,7 +28,9 @@ START_LIMIT = 60.0
 """Seconds within which a program must tell its version."""
 LOAD_LIMIT = 300.0
 TOKENS = 128
-LONGEST_RUN = 20.0
+WARM_UP = 8
+"""Tokens of an answer, and of the first one, which is not timed."""
+LONGEST_RUN = 10.0
 """Seconds after which one run is cut short, with the tokens it has."""
 ROUNDS = 3
 LEAST_TIME = 1.0
@@ -63,10 +65,11 @@ def decode_rate(program: Program, model: Path, extra: Mapping[str, str]) -> floa
                 "--ctx-size", str(CTX)]
         with open(Path(folder) / "log", "w+b") as log, _running(argv, environment(program, extra), log) as engine:
             _wait_ready(engine, address, log)
-            _write(address)  # the first answer warms it up
-            rates, began = [], time.monotonic()
+            _write(address, WARM_UP)
+            rates: list[float] = []
+            began = time.monotonic()
             while len(rates) < ROUNDS or time.monotonic() - began < LEAST_TIME:
-                rates.append(_write(address))
+                rates.append(_write(address, TOKENS))
             return max(rates)
 
 
@@ -132,9 +135,9 @@ def _healthy(address: Path) -> bool:
         return False
 
 
-def _write(address: Path) -> float:
+def _write(address: Path, tokens: int) -> float:
     """Tokens a second of one answer."""
-    body = json.dumps({"prompt": PROMPT, "n_predict": TOKENS, "ignore_eos": True, "temperature": 0, "stream": True,
+    body = json.dumps({"prompt": PROMPT, "n_predict": tokens, "ignore_eos": True, "temperature": 0, "stream": True,
                        "cache_prompt": False})
     try:
         with contextlib.closing(_Connection(address, LOAD_LIMIT)) as connection:
@@ -148,7 +151,7 @@ def _write(address: Path) -> float:
     except (OSError, http.client.HTTPException) as error:
         raise EngineStartFailed(reason=f"it did not answer ({error})") from error
     if written == 0:
-        raise EngineStartFailed(reason=f"it wrote nothing where {TOKENS} tokens were asked for")
+        raise EngineStartFailed(reason=f"it wrote nothing where {tokens} tokens were asked for")
     return written / (time.monotonic() - asked)
 
 
