@@ -11,7 +11,7 @@ from blazar.engines.builds import Builds
 from blazar.engines.install.currency import Currency, check, remember, remembered
 from blazar.engines.install.flavour import Machine
 from blazar.engines.install.release import Releases
-from blazar.engines.install.shelf import KIND
+from blazar.engines.routing import KIND
 from blazar.errors import BlazarError
 from blazar.hardware.census import census
 from blazar.paths import Paths

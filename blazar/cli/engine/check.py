@@ -26,7 +26,7 @@ class Check(Command):
         from blazar.engines.install.currency import check, remember
         from blazar.engines.install.flavour import Machine
         from blazar.engines.install.release import Releases
-        from blazar.engines.install.shelf import KIND
+        from blazar.engines.routing import KIND
         from blazar.hardware.census import census
         config = context.config
         found = check(Releases.configured(config.runtime), config.update_channel, config.engine_asset,

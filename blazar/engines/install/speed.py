@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from blazar.engines.lane import Program
+from blazar.engines.program import EMBEDDED_MODULE, Program
 from blazar.errors import EngineStartFailed
 from blazar.paths import package_home
 from blazar.units import format_duration
@@ -76,7 +76,7 @@ def decode_rate(program: Program, model: Path, extra: Mapping[str, str]) -> floa
 def environment(program: Program, extra: Mapping[str, str]) -> dict[str, str]:
     """What an engine may see: nothing of our keys and tokens."""
     kept = {name: value for name, value in os.environ.items() if name in KEPT or name.startswith(KEPT_PREFIXES)}
-    path = {"PYTHONPATH": str(package_home())} if program.source == "embedded" else {}
+    path = {"PYTHONPATH": str(package_home())} if program.argv[1:] == EMBEDDED_MODULE else {}
     return {**kept, **path, **extra}
 
 
