@@ -1,11 +1,16 @@
 """A person's data dir with engines, and a release server beside it; what is on disk and in the database afterwards."""
 
 import contextlib
+import json
 import sqlite3
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+from blazar.paths import Paths
+from blazar.supervisor import processes
 from tests.servers.releases import ReleaseServer
+from tests.support.engine_builds import build_of
 from tests.support.shell import Shell
 
 
@@ -17,6 +22,19 @@ class EngineShell(Shell):
         self.server = server
         self.data = home / ".local" / "share" / "blazar"
         self.env |= {"BLAZAR_GH_BASE": server.base, "BLAZAR_ENGINE_GATE": "off"}
+
+    def find_engine(self) -> None:
+        """The daemon takes the installed builds."""
+
+    def serving(self) -> set[str]:
+        """The tags of the builds that the daemon's children run."""
+        return {build_of(pid) for pid in processes.marked(Paths(self.data).data_dir_id)} - {""}
+
+    def ask(self, model: str) -> int:
+        """The status of an answer of the daemon."""
+        body = json.dumps({"model": model, "prompt": "Once", "stream": False, "options": {"num_predict": 4}}).encode()
+        with urllib.request.urlopen(f"{self.url}/api/generate", body, timeout=60) as answer:
+            return answer.status
 
     def rows(self) -> dict[str, bool]:
         """Whether each installed build is in use, by tag. The database must be sound."""
