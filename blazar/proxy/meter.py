@@ -106,19 +106,21 @@ def _positive(value: Any) -> int:
 def take_counts(total: Usage, chunk: dict[str, Any]) -> None:
     """Take over token counts and times from one chunk: `usage` is OpenAI's object, `timings` llama.cpp's."""
     usage, timings = chunk.get("usage"), chunk.get("timings")
-    if isinstance(timings, dict):
+    if type(timings) is dict:
         total.cached_tokens = _number(timings.get("cache_n"))
         total.prompt_tokens = _number(timings.get("prompt_n")) + total.cached_tokens
         total.completion_tokens = _number(timings.get("predicted_n"))
         total.prompt_ns = _number(timings.get("prompt_ms"), 1_000_000)
         total.completion_ns = _number(timings.get("predicted_ms"), 1_000_000)
-    if isinstance(usage, dict):
+    if type(usage) is dict:
         total.prompt_tokens = _number(usage.get("prompt_tokens"))
         total.completion_tokens = _number(usage.get("completion_tokens"))
         details = usage.get("prompt_tokens_details")
-        if isinstance(details, dict):
+        if type(details) is dict:
             total.cached_tokens = _number(details.get("cached_tokens"))
 
 
 def _number(value: Any, scale: int = 1) -> int:
+    if type(value) is int and scale == 1 and 0 <= value <= MOST:
+        return value
     return round(min(max(0, value * scale), MOST)) if isinstance(value, _NUMBER) else 0

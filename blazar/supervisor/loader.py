@@ -9,8 +9,9 @@ from blazar.engines.builds import Builds
 from blazar.engines.lane import Lane, Launch, engine_environment
 from blazar.engines.manifest import manifest_of
 from blazar.engines.program import Program
-from blazar.engines.routing import Routing, find_program
+from blazar.engines.routing import Routing, find_program, rates_of
 from blazar.errors import LoadFailed
+from blazar.models.measurement import Measurement
 from blazar.paths import Paths
 from blazar.store.store import Store
 from blazar.supervisor.child import Prepared
@@ -42,7 +43,7 @@ class Loader:
         if lane is None:
             raise LoadFailed(model=model, reason=f"no engine here reads {facts['format']} files", output="")
         settings = self._settings_for(model)
-        program = self._program(model, lane.kind, settings)
+        program = self._program(model, lane.kind, settings, installed.digest)
         launch = Launch(model=model, file=installed.file, facts=facts, settings=settings, program=program,
                         secret_file=secret_path(self._paths, model) if self._child_auth else None,
                         manifest=manifest_of(program, self._paths.manifests, extra=engine_environment(settings)))
@@ -51,7 +52,8 @@ class Loader:
             log.warning("%s: %s", model, sentence)
         return Prepared(launch, lane, command, installed.size, self._load_limit or lane.load_timeout)
 
-    def _program(self, model: str, kind: str, settings: Mapping[str, Any]) -> Program:
+    def _program(self, model: str, kind: str, settings: Mapping[str, Any], digest: str) -> Program:
         configured = settings.get("engine_routing") or {}
-        routing = Routing(settings.get("engine"), configured.get("mode") or "auto", configured.get("policy"))
+        routing = Routing(settings.get("engine"), configured.get("mode") or "auto", configured.get("policy"),
+                          rates_of(Measurement.of(digest, "bench")))
         return find_program(model, self._engine_path, os.environ, self._builds.every(kind), routing)

@@ -42,11 +42,12 @@ class LengthFraming:
         self.rest = b""
 
     def feed(self, data: bytes) -> bytes:
-        payload, self.rest = data[:self.left], data[self.left:]
-        self.clean = not self.rest
-        self.left -= len(payload)
-        self.ended = self.left == 0
-        return payload
+        left = self.left - len(data)
+        if left < 0:
+            data, self.rest, self.clean, left = data[:self.left], data[self.left:], False, 0
+        self.left = left
+        self.ended = left == 0
+        return data
 
     def close(self) -> bool:
         return self.ended

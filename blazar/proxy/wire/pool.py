@@ -6,13 +6,15 @@ child has slots (and one for a question on the side), and none longer than 4 s.
 
 import _socket
 import contextlib
+import errno
 import math
+import os
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from gevent import Timeout, get_hub, socket
+from gevent import Timeout, get_hub, sleep, socket
 from gevent.hub import Waiter
 
 from blazar.control import short_socket_path
@@ -23,6 +25,10 @@ KEPT_IDLE = 4.0
 """Seconds an unused connection is kept."""
 CONNECT_TIMEOUT = 5.0
 """Seconds a child may take to accept."""
+BACKLOG_PAUSE = 0.01
+"""Seconds between tries at a Unix socket whose queue of connections is full, which cannot be watched."""
+UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY, errno.EAGAIN)
+"""What connect says while it has not come to an end."""
 SPARE = 1
 """Connections kept beyond the child's slots."""
 
@@ -189,18 +195,41 @@ class Pool:
 def _connect(address: tuple[str, int] | str) -> _socket.socket:
     """A connected socket of the bare type: gevent's own would wait."""
     family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock = _socket.socket(family, socket.SOCK_STREAM)
     try:
-        with Timeout(CONNECT_TIMEOUT, TimeoutError("the child does not accept connections")):
-            if isinstance(address, str):
-                with short_socket_path(Path(address)) as short:
-                    sock.connect(short)
-            else:
-                sock.connect(address)
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setblocking(False)
+        if isinstance(address, str):
+            with short_socket_path(Path(address)) as short:
+                _complete(sock, short)
+        else:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _complete(sock, address)
     except BaseException:
         sock.close()
         raise
-    bare = _socket.socket(fileno=sock.detach())
-    bare.setblocking(False)
-    return bare
+    return sock
+
+
+def _complete(sock: _socket.socket, address: tuple[str, int] | str) -> None:
+    """Connect, waiting only where it takes a while: on the same machine it is done by the second look."""
+    state = sock.connect_ex(address)
+    if state == errno.EINPROGRESS:
+        state = sock.connect_ex(address)
+    if state in UNDER_WAY:
+        _await_connection(sock, address)
+    elif state not in (0, errno.EISCONN):
+        raise OSError(state, os.strerror(state))
+
+
+def _await_connection(sock: _socket.socket, address: tuple[str, int] | str) -> None:
+    hub = get_hub()
+    writable = hub.loop.io(sock.fileno(), WRITE)
+    try:
+        with Timeout(CONNECT_TIMEOUT, TimeoutError("the child does not accept connections")):
+            while (state := sock.connect_ex(address)) in UNDER_WAY:
+                # A Unix socket whose queue is full says so at once, and has nothing to watch.
+                sleep(BACKLOG_PAUSE) if state == errno.EAGAIN else hub.wait(writable)
+    finally:
+        writable.close()
+    if state not in (0, errno.EISCONN):
+        raise OSError(state, os.strerror(state))
