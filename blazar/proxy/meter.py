@@ -14,6 +14,7 @@ from blazar.telemetry.metrics import Series
 
 KEPT = 4096
 """Bytes at the end of an answer in which its counts are looked for."""
+TWICE_KEPT = 2 * KEPT
 EVENT_ENDS = (b"\n\n", b"\r\n\r\n")
 MOST = (1 << 63) - 1
 """The largest count that is told: clients read 64-bit integers."""
@@ -44,9 +45,10 @@ class Meter:
                 self._gaps.observe(now - self.heard)
             self.events += payload.count(b"\n\n") or payload.count(b"\r\n\r\n")
         self.heard = now
-        self._kept += payload
-        if len(self._kept) > 2 * KEPT:
-            del self._kept[:-KEPT]
+        kept = self._kept
+        kept += payload
+        if len(kept) > TWICE_KEPT:
+            del kept[:-KEPT]
 
     @property
     def between_events(self) -> bool:

@@ -114,7 +114,8 @@ class Client:
 
         For callbacks of the loop too. Raises OSError when the client is gone.
         """
-        self._check()
+        if self._lost:
+            self._check()
         if self._pending or not data:
             self._pending += data
             return not self._pending

@@ -36,7 +36,8 @@ SPARE = 1
 class Connection:
     """One connection to a child. Its watcher stays armed, lent or idle, and calls `on_bytes` when there is news.
 
-    Without an `on_bytes` nobody is there to read, and the watcher is disarmed until somebody is.
+    Without an `on_bytes` nobody is there to read; when there is news all the same, the watcher is disarmed until
+    somebody is.
     """
 
     def __init__(self, sock: _socket.socket, child_id: str) -> None:
@@ -51,7 +52,6 @@ class Connection:
         self._loop = get_hub().loop
         self._readable = self._loop.io(sock.fileno(), READ)
         self._armed = False
-        self._on_bytes: Callable[[], None] | None = None
         self._interrupted = False
 
     def send(self, data: bytes) -> None:
@@ -81,10 +81,11 @@ class Connection:
 
     def listen(self, on_bytes: Callable[[], None] | None) -> None:
         """Have `on_bytes` called from the loop whenever there is something to `read`; with None, pause."""
-        self._on_bytes = on_bytes
-        if on_bytes is not None and not self._armed:
+        if self._armed:
+            self._readable.callback = on_bytes or self._disarm
+        elif on_bytes is not None:
             self._armed = True
-            self._readable.start(self._on_readable)
+            self._readable.start(on_bytes)
 
     def interrupt(self) -> None:
         """Close under whoever waits for bytes, who then reads none. From anywhere."""
@@ -100,12 +101,10 @@ class Connection:
         self._readable.close()
         self._sock.close()
 
-    def _on_readable(self) -> None:
-        if self._on_bytes is not None:
-            self._on_bytes()
-        else:
-            self._armed = False
-            self._readable.stop()
+    def _disarm(self) -> None:
+        """There is news, and nobody there to read it."""
+        self._armed = False
+        self._readable.stop()
 
     def _send_slowly(self, rest: memoryview) -> None:
         hub = get_hub()

@@ -42,8 +42,6 @@ class Call:
         self._connection: Connection
         self._rest = b""
         """Bytes of the answer that nobody has looked at yet."""
-        self._at_boundary = True
-        """Where the pieces so far end, a chunk may begin."""
         self._head: Head | None = None
 
     @property
@@ -60,7 +58,8 @@ class Call:
     @property
     def between_events(self) -> bool:
         """Where the pieces so far end, which the client has, an event may begin."""
-        return self.head.chunked and self._at_boundary and self.meter.between_events
+        head = self.head
+        return head.chunked and head.framing.at_boundary and self.meter.between_events
 
     def __enter__(self) -> "Call":
         try:
@@ -178,9 +177,8 @@ class Call:
         framing = self.head.framing
         payload = framing.feed(data)
         self.meter.add(payload, time.monotonic())
-        if framing.ended and not framing.clean:
+        if not framing.clean and framing.ended:
             raise BadFraming("more bytes than its body has")
-        self._at_boundary = framing.at_boundary
         return payload
 
     def _take_framed(self, data: bytes) -> bytes:
