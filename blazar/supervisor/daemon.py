@@ -26,6 +26,7 @@ from blazar.store.pull import means_of
 from blazar.store.store import Store
 from blazar.supervisor.answers import Answers
 from blazar.supervisor.child import Means
+from blazar.supervisor.engine_check import EngineCheck
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import LAUNCHER, Gateway
 from blazar.supervisor.jobs import MOST, Jobs
@@ -98,6 +99,7 @@ class Daemon:
         self._server = ControlServer(paths.control_socket, self._loop, self._answers.take, self._answers.drop)
         self._answers.read_store()  # after the control socket: a pull that ends from now on can tell us
         self._change_posted = False
+        self._engine_check = EngineCheck(self._loop, pool, paths, config)
 
     def run(self) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -107,6 +109,7 @@ class Daemon:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, the end of a child could not be seen
         self._loop.post(self._gateway.start)
         self._loop.post(self._gateway.watch)
+        self._loop.post(self._engine_check.plan)
         try:
             self._loop.run()
         finally:
