@@ -10,6 +10,8 @@ ACTIVE: frozenset[str] = frozenset({
     "default_ctx",
     "download_connections",
     "download_speed_limit_mb",
+    "engine_asset",
+    "engine_check_secs",
     "engine_env",
     "engine_routing",
     "engine_routing.mode",
@@ -17,6 +19,7 @@ ACTIVE: frozenset[str] = frozenset({
     "host",
     "idle_timeout_secs",
     "json_scan_over_kb",
+    "keep_tags",
     "keys",
     "keys[].daily_tokens",
     "keys[].key",
@@ -37,4 +40,5 @@ ACTIVE: frozenset[str] = frozenset({
     "shutdown_grace_secs",
     "slots",
     "ubatch_size",
+    "update_channel",
 })
