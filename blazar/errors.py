@@ -130,8 +130,8 @@ class ModelNotFound(BlazarError):
 
 
 class NotPullable(ModelNotFound):
-    """{name!r} is not something this Blazar can pull; it knows {known}, and GGUF files on this machine:
-    `blazar pull ./file.gguf`"""
+    """{name!r} is not a name that this Blazar knows{near}; `blazar pull` alone lists those, owner/repo pulls from the
+    registry, https://... a GGUF file, and ./file.gguf one of this machine"""
 
     slug = "not-pullable"
 
@@ -157,6 +157,43 @@ class ModelFileRefused(BlazarError):
     status = 400
 
 
+class ModelfileRefused(BlazarError):
+    """{message}"""
+
+    slug = "modelfile-refused"
+    status = 400
+    exit_code = 2
+
+
+class BlobMissing(BlazarError):
+    """the file {name!r} with digest sha256:{digest} is not here; send it first, to /api/blobs/sha256:{digest}"""
+
+    slug = "blob-missing"
+    status = 400
+
+
+class BlobMismatch(BlazarError):
+    """what was sent has the digest sha256:{found}, not sha256:{expected}; it was thrown away, send it again"""
+
+    slug = "blob-mismatch"
+    status = 400
+
+
+class DigestRefused(BlazarError):
+    """{digest!r} is no digest; it looks like sha256: and 64 hex digits"""
+
+    slug = "digest-refused"
+    status = 400
+
+
+class PushRefused(BlazarError):
+    """Blazar sends no models anywhere: {name} stays on this machine; its file is {file}, for a registry's own tools to
+    upload"""
+
+    slug = "push-refused"
+    status = 400
+
+
 class PullFailed(BlazarError):
     """could not pull {name}: {reason}; {remedy}"""
 
@@ -168,6 +205,113 @@ class DigestMismatch(PullFailed):
     """{path} has sha256 {found}, expected {expected}; it was removed, pull again"""
 
     slug = "digest-mismatch"
+
+
+class RepositoryMissing(PullFailed):
+    """{base} shows no model {repo}; check how it is spelled, or, when it is private, set BLAZAR_REGISTRY_TOKEN to a
+    token that may read it"""
+
+    slug = "repository-missing"
+    status = 404
+
+
+class RepositoryGated(PullFailed):
+    """{repo} is gated: accept its terms at {base}/{repo}, then set BLAZAR_REGISTRY_TOKEN to a token of the account that
+    accepted them"""
+
+    slug = "repository-gated"
+    status = 403
+
+
+class TokenRefused(PullFailed):
+    """{base} does not let this token read {repo}; see that BLAZAR_REGISTRY_TOKEN is right and not expired, and that its
+    account may read {repo}"""
+
+    slug = "token-refused"
+    status = 403
+
+
+class RegistryUnreachable(PullFailed):
+    """{base} cannot be asked for {repo}: {reason}; see that this machine reaches it, or set BLAZAR_REGISTRY_BASE to a
+    mirror"""
+
+    slug = "registry-unreachable"
+
+
+class PullOffline(PullFailed):
+    """{name} would have to be downloaded, and {variable} is set; unset it, or pull a GGUF file of this machine:
+    `blazar pull ./file.gguf`"""
+
+    slug = "pull-offline"
+    status = 409
+
+
+class BuildMissing(PullFailed):
+    """{repo} has no build {wanted}; it has {builds}"""
+
+    slug = "build-missing"
+    status = 404
+
+
+class NothingFits(PullFailed):
+    """no build of {name} fits this machine: the smallest, {smallest}, has {size}, and {budget}; ask for a build by name
+    to have it anyway: `blazar pull {name}:{smallest}`"""
+
+    slug = "nothing-fits"
+    status = 400
+
+
+class DownloadFailed(BlazarError):
+    """could not download {url}: {reason}; {remedy}"""
+
+    slug = "download-failed"
+    status = 502
+
+
+class DownloadUnauthorised(DownloadFailed):
+    """could not download {url}: the server wants to know who asks (401){more}; {remedy}"""
+
+    slug = "download-unauthorised"
+
+
+class DownloadForbidden(DownloadFailed):
+    """could not download {url}: the server does not let you have it (403){more}; {remedy}"""
+
+    slug = "download-forbidden"
+
+
+class DownloadMissing(DownloadFailed):
+    """could not download {url}: the server has no such file ({code}); see that the address is right"""
+
+    slug = "download-missing"
+    status = 404
+
+
+class DownloadLimited(DownloadFailed):
+    """could not download {url}: the server asks for a pause ({code}){pause}; what has come is kept, try again later"""
+
+    slug = "download-limited"
+    status = 503
+
+
+class DownloadChanged(DownloadFailed):
+    """could not download {url}: {reason}; nothing of it was kept, {remedy}"""
+
+    slug = "download-changed"
+
+
+class DownloadStopped(BlazarError):
+    """the download of {url} was stopped; what has come is kept, ask for it again to go on"""
+
+    slug = "download-stopped"
+    status = 503
+
+
+class DiskFull(StoreUnwritable):
+    """{path} needs {needed} more and its file system has {free} left; free some space, or choose another `--data-dir`;
+    {kept}"""
+
+    slug = "disk-full"
 
 
 # -- requests ----------------------------------------------------------------------------------------
@@ -380,6 +524,57 @@ class ChildSilent(BlazarError):
 
     slug = "child-silent"
     status = 504
+
+
+class ReleasesUnreachable(BlazarError):
+    """the releases at {url} could not be read: {reason}; what is installed stays as it is, try again later"""
+
+    slug = "releases-unreachable"
+    status = 502
+
+
+class ReleaseNotFound(BlazarError):
+    """there is no engine release {tag} of {repo}; `blazar engine check` tells the newest"""
+
+    slug = "release-not-found"
+    status = 404
+
+
+class NoAssetHere(BlazarError):
+    """engine release {tag} has no build {wanted} for this machine ({arch}); it has {offered}: choose one with
+    `engine_asset = "..."`, or build it here with `blazar engine build cpu`"""
+
+    slug = "no-asset-here"
+    status = 404
+
+
+class ArchiveRefused(BlazarError):
+    """{name} was not unpacked: {reason}; nothing of it was kept"""
+
+    slug = "archive-refused"
+    status = 502
+
+
+class BuildRefused(BlazarError):
+    """{tag} is not taken into use: {reason}; {remedy}"""
+
+    slug = "build-refused"
+    status = 409
+
+
+class BuildInUse(BlazarError):
+    """{tag} is {reason}, so it is not removed; {remedy}"""
+
+    slug = "build-in-use"
+    status = 409
+
+
+class EnginesBusy(BlazarError):
+    """another `blazar engine` command changes the engines of {data_dir} at this moment; wait for its end, then try
+    again"""
+
+    slug = "engines-busy"
+    status = 409
 
 
 class ShuttingDown(BlazarError):

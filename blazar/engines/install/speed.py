@@ -1,0 +1,186 @@
+"""Run an engine program for a moment: does it start here, and how many tokens a second does it write.
+
+The engine listens on a Unix socket in a folder of our own, so nobody else is asked by mistake. Our clock counts, from
+the question, which is short, to the last token: what an engine says of itself need not be true, and pieces that wait
+for us on a busy machine must not make it look fast.
+"""
+
+import contextlib
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from blazar.engines.program import EMBEDDED_MODULE, Program
+from blazar.paths import package_home
+from blazar.units import format_duration
+
+START_LIMIT = 60.0
+"""Seconds within which a program must tell its version."""
+LOAD_LIMIT = 300.0
+TOKENS = 128
+WARM_UP = 8
+"""Tokens of an answer, and of the first one, which is not timed."""
+LONGEST_RUN = 10.0
+"""Seconds after which one run is cut short, with the tokens it has."""
+ROUNDS = 3
+LEAST_TIME = 1.0
+"""Answers that are timed at least, and seconds that it takes at least."""
+CTX = 512
+PROMPT = "Once"
+KEPT = ("PATH", "HOME", "USER", "LANG", "TMPDIR", "LD_LIBRARY_PATH")
+KEPT_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "HIP_", "ROCR_", "HSA_", "GGML_", "OMP_", "VK_")
+
+
+class Fault(Exception):
+    """What a program did in place of what was asked of it, in words that go into a longer message."""
+
+
+def starts(program: Program, extra: Mapping[str, str]) -> str:
+    """What the program says to `--version`. Raises Fault with its words when it does not run here."""
+    try:
+        done = subprocess.run([*program.argv, "--version"], env=environment(program, extra), stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=START_LIMIT, cwd="/")
+    except subprocess.TimeoutExpired as error:
+        raise Fault(f"it told no version within {format_duration(START_LIMIT)}") from error
+    except OSError as error:
+        raise Fault(str(error)) from error
+    said = done.stdout.decode(errors="replace")
+    if done.returncode != 0:
+        raise Fault(f"{ending(done.returncode)}{last_words(said)}")
+    return said.strip()
+
+
+def decode_rate(program: Program, model: Path, extra: Mapping[str, str]) -> float:
+    """Tokens a second that the program writes with `model`: of several answers the fastest, since a busy machine only
+    ever slows one down. Raises Fault."""
+    with tempfile.TemporaryDirectory(prefix="blazar-gate-") as folder:
+        address = Path(folder) / "engine.sock"
+        argv = [*program.argv, "--model", str(model), "--host", str(address), "--port", "8080", "--parallel", "1",
+                "--ctx-size", str(CTX)]
+        with open(Path(folder) / "log", "w+b") as log, _running(argv, environment(program, extra), log) as engine:
+            _wait_ready(engine, address, log)
+            _write(address, WARM_UP)
+            rates: list[float] = []
+            began = time.monotonic()
+            while len(rates) < ROUNDS or time.monotonic() - began < LEAST_TIME:
+                rates.append(_write(address, TOKENS))
+            return max(rates)
+
+
+def environment(program: Program, extra: Mapping[str, str]) -> dict[str, str]:
+    """What an engine may see: nothing of our keys and tokens."""
+    kept = {name: value for name, value in os.environ.items() if name in KEPT or name.startswith(KEPT_PREFIXES)}
+    path = {"PYTHONPATH": str(package_home())} if program.argv[1:] == EMBEDDED_MODULE else {}
+    return {**kept, **path, **extra}
+
+
+def ending(code: int) -> str:
+    """How a process ended, for a message."""
+    if code >= 0:
+        return f"it ended with exit code {code}"
+    try:
+        return f"it was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"it was ended by signal {-code}"
+
+
+def last_words(output: str) -> str:
+    """The last lines of an engine's output, for a message."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return f"; it said: {' / '.join(lines[-3:])[:400]}" if lines else ", without a word"
+
+
+@contextlib.contextmanager
+def _running(argv: list[str], env: Mapping[str, str], log: Any) -> Iterator["subprocess.Popen[bytes]"]:
+    """The engine, in a session of its own, for as long as the block lasts; it ends when we are killed, too."""
+    setpriv = shutil.which("setpriv")
+    guarded = [setpriv, "--pdeathsig", "KILL", *argv] if setpriv else argv
+    with subprocess.Popen(guarded, env=dict(env), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
+                          start_new_session=True) as engine:
+        try:
+            yield engine
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(engine.pid, signal.SIGKILL)
+
+
+def _wait_ready(engine: "subprocess.Popen[bytes]", address: Path, log: Any) -> None:
+    deadline = time.monotonic() + LOAD_LIMIT
+    while not _healthy(address):
+        if engine.poll() is not None:
+            raise Fault(f"{ending(engine.returncode)}{last_words(_read(log))}")
+        if time.monotonic() > deadline:
+            raise Fault(f"it was not ready within {format_duration(LOAD_LIMIT)}")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            engine.wait(0.05)
+
+
+def _read(log: Any) -> str:
+    log.seek(max(0, log.seek(0, os.SEEK_END) - 8192))
+    return log.read().decode(errors="replace")
+
+
+def _healthy(address: Path) -> bool:
+    try:
+        with contextlib.closing(_Connection(address, 5.0)) as connection:
+            connection.request("GET", "/health")
+            return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+def _write(address: Path, tokens: int) -> float:
+    """Tokens a second of one answer."""
+    body = json.dumps({"prompt": PROMPT, "n_predict": tokens, "ignore_eos": True, "temperature": 0, "stream": True,
+                       "cache_prompt": False})
+    try:
+        with contextlib.closing(_Connection(address, LOAD_LIMIT)) as connection:
+            asked = time.monotonic()
+            connection.request("POST", "/completion", body, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            if response.status != 200:
+                raise Fault(f"it answered {response.status}: {response.read(300).decode(errors='replace')}")
+            written = _count(response, asked + LONGEST_RUN)
+    except (OSError, http.client.HTTPException) as error:
+        raise Fault(f"it did not answer ({error})") from error
+    if written == 0:
+        raise Fault(f"it wrote nothing where {tokens} tokens were asked for")
+    return written / (time.monotonic() - asked)
+
+
+def _count(lines: Iterable[bytes], deadline: float) -> int:
+    """Tokens of an answer, as its last event before `deadline` tells them; some make no event of their own."""
+    written = 0
+    for line in lines:
+        if line.startswith(b"data: {"):
+            try:
+                event = json.loads(line[len(b"data: "):])
+            except ValueError as error:
+                raise Fault(f"it wrote what is no JSON: {line[:80]!r}") from error
+            count = event.get("tokens_predicted")
+            written = count if isinstance(count, int) else written + 1
+            if event.get("stop") or time.monotonic() > deadline:
+                break
+    return written
+
+
+class _Connection(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, address: Path, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._address = str(address)
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._address)
