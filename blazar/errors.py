@@ -314,6 +314,32 @@ class BuildNotFound(BlazarError):
     status = 404
 
 
+class EngineToolMissing(BlazarError):
+    """{where}; `blazar engine build cpu` makes a build with all its tools, and a folder that has it can be named with
+    BLAZAR_ENGINE_PATH"""
+
+    slug = "engine-tool-missing"
+    status = 404
+
+
+class EngineToolFailed(BlazarError):
+    """{tool} could not {task}: {reason}"""
+
+    slug = "engine-tool-failed"
+
+
+class BuildToolsMissing(BlazarError):
+    """cannot build a {flavour} engine here: {missing}"""
+
+    slug = "build-tools-missing"
+
+
+class BuildFailed(BlazarError):
+    """could not build {tag}: {reason}; {remedy}"""
+
+    slug = "build-failed"
+
+
 class EngineStartFailed(BlazarError):
     """the engine could not start: {reason}"""
 

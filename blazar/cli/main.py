@@ -14,6 +14,7 @@ from blazar.cli.commands.engine import Engine
 from blazar.cli.commands.list import List
 from blazar.cli.commands.ps import Ps
 from blazar.cli.commands.pull import Pull
+from blazar.cli.commands.quantize import Quantize
 from blazar.cli.commands.rm import Rm
 from blazar.cli.commands.run import Run
 from blazar.cli.commands.serve import Serve
@@ -23,8 +24,8 @@ from blazar.cli.context import Context
 from blazar.cli.output import Output
 from blazar.errors import BlazarError
 
-VERBS: tuple[Command, ...] = (Serve(), Pull(), List(), Show(), Ps(), Run(), Stop(), Rm(), Engine(), Config(),
-                                Doctor())
+VERBS: tuple[Command, ...] = (Serve(), Pull(), List(), Show(), Ps(), Run(), Stop(), Rm(), Quantize(), Engine(),
+                              Config(), Doctor())
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141

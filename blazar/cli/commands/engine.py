@@ -4,12 +4,14 @@ import argparse
 
 from blazar.cli.command import Command, add_parser
 from blazar.cli.context import Context
+from blazar.cli.engine.build import Build
 from blazar.cli.engine.list import List
 from blazar.cli.engine.show import Show
 
 SUBVERBS: tuple[Command, ...] = (
     List(),
     Show(),
+    Build(),
 )
 
 

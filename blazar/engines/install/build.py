@@ -1,0 +1,205 @@
+"""Build llama.cpp here: a plan that can be shown, its steps, and the build in use once its server has answered."""
+
+import contextlib
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from blazar.engines import oneshot
+from blazar.engines.install.sources import Source
+from blazar.engines.install.toolchain import Toolchain
+from blazar.errors import BuildFailed, StoreUnwritable
+from blazar.models.base import open_database
+from blazar.models.engine import Engine
+from blazar.paths import Paths
+from blazar.store.locks import told_in_words
+from blazar.store.schema import prepare_database
+from blazar.store.workspace import workspace
+from blazar.units import format_bytes
+
+KIND = "llamacpp"
+SERVER = "llama-server"
+TOOLS = (SERVER, "llama-quantize", "llama-imatrix", "llama-perplexity", "llama-bench")
+
+OPTIONS = {
+    # One program a tool, without libraries of its own beside it, and nothing that reaches out to the network.
+    "CMAKE_BUILD_TYPE": "Release", "BUILD_SHARED_LIBS": "OFF", "LLAMA_BUILD_TESTS": "OFF",
+    "LLAMA_BUILD_EXAMPLES": "OFF", "LLAMA_CURL": "OFF", "LLAMA_OPENSSL": "OFF", "LLAMA_BUILD_UI": "OFF",
+    "LLAMA_USE_PREBUILT_UI": "OFF",
+}
+NATIVE = {"GGML_NATIVE": "ON"}
+"""This machine's processor and no other: the build stays here."""
+
+SPACE = {"cpu": 2 << 30, "cuda": 6 << 30}
+"""Bytes that a build may need while it runs."""
+
+COMPILER_VARIABLES = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "CUDA_HOME", "CUDA_PATH", "CUDAFLAGS")
+
+Steps = Callable[[str, int, int | None], None]
+"""Called with the task, the steps done, and the steps in all."""
+
+_NINJA = re.compile(r"^\[(\d+)/(\d+)\]")
+_MAKE = re.compile(r"^\[\s*(\d+)%\]")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a build does, known before it begins."""
+
+    flavour: str
+    source: Source
+    toolchain: Toolchain
+    jobs: int
+    targets: tuple[str, ...] = TOOLS
+    options: tuple[tuple[str, str], ...] = tuple({**OPTIONS, **NATIVE}.items())
+
+    @property
+    def tag(self) -> str:
+        return f"b{self.source.number}-{self.flavour}"
+
+    def configure(self, source: Path, build: Path) -> list[str]:
+        """The command that prepares the folder `build`."""
+        tools = self.toolchain
+        options = {**dict(self.options), "LLAMA_BUILD_NUMBER": str(self.source.number),
+                   "LLAMA_BUILD_COMMIT": self.source.commit, "CMAKE_CXX_COMPILER": tools.compiler}
+        if tools.cuda:
+            options |= {"GGML_CUDA": "ON", "CMAKE_CUDA_COMPILER": tools.cuda.nvcc,
+                        "CMAKE_CUDA_HOST_COMPILER": tools.cuda.host_compiler,
+                        "CMAKE_CUDA_ARCHITECTURES": ";".join(tools.cuda.archs)}
+        return [tools.cmake, "-S", str(source), "-B", str(build), "-G", tools.generator,
+                *(f"-D{name}={value}" for name, value in options.items())]
+
+    def compile(self, build: Path) -> list[str]:
+        """The command that compiles the targets in the folder `build`."""
+        return [self.toolchain.maker, "-C", str(build), f"-j{self.jobs}", *self.targets]
+
+    def lines(self) -> list[str]:
+        """The plan for a person."""
+        tools, cuda = self.toolchain, self.toolchain.cuda
+        return [f"builds {self.tag} from {self.source.origin}",
+                f"with {tools.cmake}, {tools.compiler} and {tools.maker}, {self.jobs} at a time",
+                *([f"for CUDA {cuda.version[0]}.{cuda.version[1]} with {cuda.nvcc} over {cuda.host_compiler}, "
+                   f"GPU architectures {', '.join(cuda.archs)}"] if cuda else []),
+                f"tools: {', '.join(self.targets)}"]
+
+
+def build(paths: Paths, plan: Plan, use: bool = True, again: bool = False,
+          steps: Steps = lambda task, done, total: None, env: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """Carry the plan out; the row of the new build, which is in use afterwards unless `use` is False.
+
+    Nothing is left of a build that failed or was interrupted but its log. Raises BuildFailed or StoreUnwritable.
+    """
+    with told_in_words(paths.data_dir):
+        paths.ensure()
+        prepare_database(paths, holds_daemon_lock=False)
+    open_database(paths.database)
+    if Engine.find(KIND, plan.tag) and not again:
+        raise BuildFailed(tag=plan.tag, reason="it is installed already",
+                          remedy=f"`blazar engine use {plan.tag}` takes it into use, `--again` builds it anew")
+    _need_space(paths, SPACE[plan.flavour])
+    with workspace(paths, f"build-{plan.tag}") as work:
+        source = plan.source.fetch(work, env)
+        compile_tools(plan, source, work / "build", paths.log / f"build-{plan.tag}.log", steps, env)
+        return _install(paths, plan, work / "build" / "bin", use, env)
+
+
+def compile_tools(plan: Plan, source: Path, build: Path, log: Path, steps: Steps, env: Mapping[str, str]) -> None:
+    """Configure and compile into `build`; all that is printed goes to `log`. Raises BuildFailed."""
+    child_env = oneshot.needed(env, *COMPILER_VARIABLES)
+    with told_in_words(log), open(log, "w") as file:
+        for task, argv in (("configure", plan.configure(source, build)), ("compile", plan.compile(build))):
+            steps(task, 0, None)
+
+            def told(line: str, task: str = task) -> None:
+                file.write(f"{line}\n")
+                if found := _NINJA.match(line):
+                    steps(task, int(found[1]), int(found[2]))
+                elif found := _MAKE.match(line):
+                    steps(task, int(found[1]), 100)
+
+            try:
+                finished = oneshot.run(argv, child_env, on_line=told)
+            except OSError as error:
+                raise BuildFailed(tag=plan.tag, reason=f"{argv[0]} cannot be started ({error.strerror})",
+                                  remedy="see that it is a program") from error
+            if finished.code != 0:
+                raise BuildFailed(tag=plan.tag, reason=f"{task}: {oneshot.ended(finished)}",
+                                  remedy=f"its whole output is in {log}")
+
+
+def check_server(program: Path, tag: str, env: Mapping[str, str]) -> str:
+    """What the server says of its version, once it has shown that it runs here. Raises BuildFailed."""
+    try:
+        said = [oneshot.run([str(program), flag], oneshot.needed(env), on_line=lambda line: None)
+                for flag in ("--version", "--help")]
+    except OSError as error:
+        raise BuildFailed(tag=tag, reason=f"{program.name} cannot be started ({error.strerror})",
+                          remedy="the build before stays in use") from error
+    version = re.search(r"^version: .*$", said[0].said, re.MULTILINE)
+    if said[0].code != 0 or said[1].code != 0 or version is None:
+        worst = next((finished for finished in said if finished.code != 0), said[0])
+        raise BuildFailed(tag=tag, reason=f"{program.name} does not answer: {oneshot.ended(worst)}",
+                          remedy="the build before stays in use")
+    return version[0]
+
+
+def _install(paths: Paths, plan: Plan, built: Path, use: bool, env: Mapping[str, str]) -> dict[str, Any]:
+    """Move the tools into `engines/<tag>/` and write the row."""
+    missing = [name for name in plan.targets if not (built / name).is_file()]
+    if missing:
+        raise BuildFailed(tag=plan.tag, reason=f"the source made no {', '.join(missing)}",
+                          remedy="see that it is a whole tree of llama.cpp")
+    check_server(built / SERVER, plan.tag, env)
+    with _placing(paths.engines / plan.tag) as folder:
+        _copy(built, plan.targets, folder)
+    row = {"kind": KIND, "tag": plan.tag, "path": f"engines/{plan.tag}/{SERVER}", "flavour": plan.flavour,
+           "source": f"built here from {plan.source.origin}", "sha256": None,
+           "installed_at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")}
+    before = Engine.find(KIND, plan.tag)
+    kept = {name: before[name] for name in ("active", "pinned", "turn")} if before else {}
+    Engine.put(**{**row, **kept})
+    if use:
+        Engine.activate(KIND, plan.tag)
+    return Engine.find(KIND, plan.tag) or row
+
+
+@contextlib.contextmanager
+def _placing(target: Path) -> Iterator[Path]:
+    """A new folder that takes the name `target` at the end of the block, in place of what had it, or is gone."""
+    fresh, old = target.with_name(f".new-{target.name}"), target.with_name(f".old-{target.name}")
+    with told_in_words(target):
+        for left in (fresh, old):
+            shutil.rmtree(left, ignore_errors=True)
+        fresh.mkdir()
+        try:
+            yield fresh
+            if target.exists():
+                target.rename(old)
+            fresh.rename(target)
+            shutil.rmtree(old, ignore_errors=True)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _copy(built: Path, names: Sequence[str], folder: Path) -> None:
+    for name in names:
+        with open(built / name, "rb") as source, open(folder / name, "xb") as copy:
+            shutil.copyfileobj(source, copy, 1 << 20)
+            os.fchmod(copy.fileno(), 0o755)
+            copy.flush()
+            os.fsync(copy.fileno())
+
+
+def _need_space(paths: Paths, size: int) -> None:
+    with told_in_words(paths.incoming):
+        disk = os.statvfs(paths.incoming)
+    free = disk.f_bavail * disk.f_frsize
+    if size > free:
+        raise StoreUnwritable(path=paths.incoming, reason=f"a build needs up to {format_bytes(size)} while it runs and "
+                                                          f"{format_bytes(free)} are free",
+                              remedy="free some space, or choose another `--data-dir`")
