@@ -1,0 +1,1 @@
+"""What this machine has. What cannot be known is None; nothing is guessed."""

@@ -1,0 +1,1 @@
+"""What fits where. Pure: the same inputs give the same answer."""
