@@ -372,6 +372,57 @@ class ChildSilent(BlazarError):
     status = 504
 
 
+class ReleasesUnreachable(BlazarError):
+    """the releases at {url} could not be read: {reason}; what is installed stays as it is, try again later"""
+
+    slug = "releases-unreachable"
+    status = 502
+
+
+class ReleaseNotFound(BlazarError):
+    """there is no engine release {tag} of {repo}; `blazar engine check` tells the newest"""
+
+    slug = "release-not-found"
+    status = 404
+
+
+class NoAssetHere(BlazarError):
+    """engine release {tag} has no build {wanted} for this machine ({arch}); it has {offered}: choose one with
+    `engine_asset = "..."`, or build it here with `blazar engine build cpu`"""
+
+    slug = "no-asset-here"
+    status = 404
+
+
+class ArchiveRefused(BlazarError):
+    """{name} was not unpacked: {reason}; nothing of it was kept"""
+
+    slug = "archive-refused"
+    status = 502
+
+
+class BuildRefused(BlazarError):
+    """{tag} is not taken into use: {reason}; {remedy}"""
+
+    slug = "build-refused"
+    status = 409
+
+
+class BuildInUse(BlazarError):
+    """{tag} is {reason}, so it is not removed; {remedy}"""
+
+    slug = "build-in-use"
+    status = 409
+
+
+class EnginesBusy(BlazarError):
+    """another `blazar engine` command changes the engines of {data_dir} at this moment; wait for its end, then try
+    again"""
+
+    slug = "engines-busy"
+    status = 409
+
+
 class ShuttingDown(BlazarError):
     """Blazar is stopping and ended this request; try again when it is back"""
 

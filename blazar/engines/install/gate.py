@@ -1,0 +1,75 @@
+"""The regression gate: a new build must write about as fast as the one in use, on a model of this machine."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from blazar.engines.builds import Build
+from blazar.engines.install.speed import decode_rate, starts
+from blazar.errors import BuildRefused, EngineStartFailed
+
+ROUNDS = 3
+"""Answers of each build that are timed; the fastest counts, since a busy machine only ever slows one down."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """The model that is measured with."""
+
+    name: str
+    file: Path
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """Tokens a second; None for what was not measured."""
+
+    old: float | None = None
+    new: float | None = None
+
+
+def judge(new: Build, old: Build | None, model: Model | None, share: float, env: Mapping[str, str],
+          say: Callable[[str], None]) -> Speeds:
+    """Let `new` through, with what was measured, or raise BuildRefused. A `share` of 0 compares nothing."""
+    stays = f"{old.tag} stays in use" if old else "nothing is in use"
+    try:
+        starts(new.program, env)
+    except EngineStartFailed as error:
+        raise BuildRefused(tag=new.tag, reason=f"it does not start on this machine: {error.message}",
+                           remedy=f"{stays}; `blazar engine remove {new.tag}` deletes it") from error
+    if share <= 0:
+        say("its speed is not compared: BLAZAR_ENGINE_GATE is off")
+        return Speeds()
+    if old is None or model is None:
+        say("its speed is not compared: " + ("there is no model to measure with" if old else "no build was in use"))
+        return Speeds()
+    say(f"comparing {new.tag} with {old.tag}, which is in use, on {model.name}")
+    before = _rate(old, model, env)
+    if before is None:
+        say(f"its speed is not compared: {old.tag} does not run {model.name} now")
+        return Speeds()
+    after = _measured(new, model, env, stays)
+    if after < share * before:  # once more, lest a moment of load on the machine decides
+        before = max(before, _rate(old, model, env) or 0.0)
+        after = max(after, _measured(new, model, env, stays))
+    figures = f"{new.tag} writes {after:.1f} tokens/s and {old.tag} {before:.1f} with {model.name}"
+    if after < share * before:
+        raise BuildRefused(tag=new.tag, reason=f"{figures}, and it must reach {share:.0%} of that",
+                           remedy=f"{stays}; `blazar engine use {new.tag}` takes it all the same")
+    say(figures)
+    return Speeds(before, after)
+
+
+def _rate(build: Build, model: Model, env: Mapping[str, str]) -> float | None:
+    try:
+        return decode_rate(build.program, model.file, env, ROUNDS)
+    except EngineStartFailed:
+        return None
+
+
+def _measured(new: Build, model: Model, env: Mapping[str, str], stays: str) -> float:
+    try:
+        return decode_rate(new.program, model.file, env, ROUNDS)
+    except EngineStartFailed as error:
+        raise BuildRefused(tag=new.tag, reason=f"it does not run {model.name}: {error.message}",
+                           remedy=f"{stays}; `blazar engine remove {new.tag}` deletes it") from error
