@@ -340,6 +340,20 @@ class BuildFailed(BlazarError):
     slug = "build-failed"
 
 
+class UpgradeRefused(BlazarError):
+    """this Blazar is not upgraded by itself: {reason}; {remedy}"""
+
+    slug = "upgrade-refused"
+    status = 409
+
+
+class UpgradeFailed(BlazarError):
+    """could not upgrade: {reason}; {remedy}"""
+
+    slug = "upgrade-failed"
+    status = 502
+
+
 class EngineStartFailed(BlazarError):
     """the engine could not start: {reason}"""
 

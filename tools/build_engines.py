@@ -17,8 +17,10 @@ sys.path.insert(0, str(ROOT))
 
 from blazar.cli.steps import Steps  # noqa: E402
 from blazar.engines.install import toolchain  # noqa: E402
-from blazar.engines.install.build import OPTIONS, TOOLS, Plan, check_server, compile_tools  # noqa: E402
+from blazar.engines.install.build import OPTIONS, TOOLS, Plan, compile_tools  # noqa: E402
 from blazar.engines.install.sources import Source, available_jobs  # noqa: E402
+from blazar.engines.install.speed import starts  # noqa: E402
+from blazar.engines.lane import Program  # noqa: E402
 from blazar.errors import BlazarError  # noqa: E402
 
 NUMBER = 11434
@@ -59,7 +61,7 @@ def build(folder: Path) -> None:
     with Steps(sys.stdout) as steps:
         compile_tools(plan, source, folder / "build", folder / "build.log", steps, os.environ)
     built = folder / "build" / "bin"
-    print(check_server(built / "llama-server", plan.tag, os.environ))
+    print(starts(Program("llamacpp", (str(built / "llama-server"),), plan.tag), {}))
     partial = folder / "bin.partial"
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()

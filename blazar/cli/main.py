@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from blazar import __version__
 from blazar.cli.command import Command, add_parser
+from blazar.cli.commands.bench import Bench
 from blazar.cli.commands.config import Config
 from blazar.cli.commands.doctor import Doctor
 from blazar.cli.commands.engine import Engine
@@ -20,12 +21,13 @@ from blazar.cli.commands.run import Run
 from blazar.cli.commands.serve import Serve
 from blazar.cli.commands.show import Show
 from blazar.cli.commands.stop import Stop
+from blazar.cli.commands.upgrade import Upgrade
 from blazar.cli.context import Context
 from blazar.cli.output import Output
 from blazar.errors import BlazarError
 
-VERBS: tuple[Command, ...] = (Serve(), Pull(), List(), Show(), Ps(), Run(), Stop(), Rm(), Quantize(), Engine(),
-                              Config(), Doctor())
+VERBS: tuple[Command, ...] = (Serve(), Pull(), List(), Show(), Ps(), Run(), Stop(), Rm(), Quantize(), Bench(), Engine(),
+                              Config(), Doctor(), Upgrade())
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141

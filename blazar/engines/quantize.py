@@ -34,7 +34,7 @@ def quantize(store: Store, tool: Tool, model: Installed, kind: str, name: str | 
     `progress` is told the tensors done and in all, then the bytes hashed. `again` allows a model that is quantised
     already. Raises UsageRefused, StoreUnwritable or EngineToolFailed; then, and after Ctrl-C, nothing is left.
     """
-    run_env = oneshot.needed(env)
+    run_env = oneshot.kept(env)
     kind = _known_kind(tool, kind, run_env)
     _refuse(model, kind, again, imatrix)
     flags = [*(["--allow-requantize"] if again else []), *(["--imatrix", str(imatrix.absolute())] if imatrix else [])]
@@ -97,7 +97,7 @@ def _run(tool: Tool, words: list[str], env: Mapping[str, str], folder: Path, tol
     except OSError as error:
         raise EngineToolFailed(tool=tool.path, task=task, reason=error.strerror or str(error)) from error
     if finished.code != 0:
-        raise EngineToolFailed(tool=TOOL, task=task, reason=oneshot.ended(finished))
+        raise EngineToolFailed(tool=TOOL, task=task, reason=finished.ending)
 
 
 def _hashed(path: Path, size: int, progress: Progress) -> str:

@@ -10,16 +10,17 @@ class Build(Command):
     name = "build"
     help = "Build the engine on this machine"
     about = ("Compiles llama.cpp for this machine's processor, or for its NVIDIA GPUs, and takes the build into use "
-             "once its server has answered. The source is the newest tag of the repository (BLAZAR_GH_BASE, "
-             "BLAZAR_REPO), or what --source and --tag say. Needs cmake, a C++ compiler, ninja or make, git unless "
-             "--source is given, and nvcc for cuda. Takes many minutes.")
+             "once its server has answered. The source is the newest tag of llama.cpp's git repository, or "
+             "what --source, --from and --tag say. Needs cmake, a C++ compiler, ninja or make, git unless --source is "
+             "given, and nvcc for cuda. Takes many minutes.")
     examples = ("blazar engine build cpu", "blazar engine build cuda --tag b11434",
                 "blazar engine build cpu --source ~/llama.cpp --dry-run")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("flavour", choices=("cpu", "cuda"), help="what the engine shall compute with")
         parser.add_argument("--tag", metavar="bNNNN", help="which build of llama.cpp (otherwise the newest)")
-        parser.add_argument("--source", metavar="DIR", help="a source tree on this machine")
+        parser.add_argument("--source", metavar="PLACE", help="a source tree, or an archive of one, on this machine")
+        parser.add_argument("--from", dest="url", metavar="URL", help="another git repository with tags bNNNN")
         parser.add_argument("--arch", metavar="NN", action="append", default=[],
                             help="compute capability of the GPU, without its dot (otherwise as nvidia-smi says)")
         parser.add_argument("--jobs", metavar="N", type=int, help="compilers at the same time")
@@ -31,10 +32,11 @@ class Build(Command):
         from pathlib import Path
 
         from blazar.engines.install import build, sources, toolchain
+        from blazar.engines.install.shelf import Shelf
         env = context.env
         tools = toolchain.find(args.flavour, args.arch, env)
         source = (sources.local(Path(args.source), args.tag, env) if args.source
-                  else sources.remote(sources.default_url(env), args.tag, env))
+                  else sources.remote(args.url or sources.default_url(env), args.tag, env))
         plan = build.Plan(args.flavour, source, tools, max(1, args.jobs or sources.available_jobs()))
         for line in plan.lines():
             context.out.line(line)
@@ -42,8 +44,11 @@ class Build(Command):
             context.out.line("nothing was changed")
             return 0
         with context.out.steps() as steps:
-            row = build.build(context.located.paths, plan, not args.no_use, args.again, steps, env)
+            made, gone = build.build(Shelf(context.located.paths), plan, not args.no_use, args.again,
+                                     context.config.keep_tags, steps, env)
         context.tell_daemon("changed", what="engines")
-        context.out.line(f"installed {row['tag']}" + (", now in use" if row["active"] else
-                                                      f"; `blazar engine use {row['tag']}` takes it into use"))
+        context.out.line(f"installed {made.tag}" + (", now in use" if made.active else
+                                                    f"; `blazar engine use {made.tag}` takes it into use"))
+        for tag in gone:
+            context.out.line(f"removed {tag}, which was beyond keep_tags")
         return 0

@@ -1,28 +1,26 @@
 """Build llama.cpp here: a plan that can be shown, its steps, and the build in use once its server has answered."""
 
-import contextlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from blazar.engines import oneshot
+from blazar.engines.builds import Build
+from blazar.engines.install.retention import prune
+from blazar.engines.install.shelf import KIND, Shelf
 from blazar.engines.install.sources import Source
+from blazar.engines.install.speed import starts
 from blazar.engines.install.toolchain import Toolchain
-from blazar.errors import BuildFailed, StoreUnwritable
-from blazar.models.base import open_database
-from blazar.models.engine import Engine
+from blazar.engines.lane import Program
+from blazar.errors import BuildFailed, EngineStartFailed, StoreUnwritable
 from blazar.paths import Paths
 from blazar.store.locks import told_in_words
-from blazar.store.schema import prepare_database
 from blazar.store.workspace import workspace
 from blazar.units import format_bytes
 
-KIND = "llamacpp"
 SERVER = "llama-server"
 TOOLS = (SERVER, "llama-quantize", "llama-imatrix", "llama-perplexity", "llama-bench")
 
@@ -88,29 +86,40 @@ class Plan:
                 f"tools: {', '.join(self.targets)}"]
 
 
-def build(paths: Paths, plan: Plan, use: bool = True, again: bool = False,
-          steps: Steps = lambda task, done, total: None, env: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """Carry the plan out; the row of the new build, which is in use afterwards unless `use` is False.
+def build(shelf: Shelf, plan: Plan, use: bool = True, again: bool = False, keep: int | None = None,
+          steps: Steps = lambda task, done, total: None,
+          env: Mapping[str, str] = os.environ) -> tuple[Build, list[str]]:
+    """Carry the plan out: the new build, in use unless `use` is False, and the tags of builds beyond the newest `keep`.
 
-    Nothing is left of a build that failed or was interrupted but its log. Raises BuildFailed or StoreUnwritable.
+    Nothing is left of a build that failed or was interrupted but its log. Raises BuildFailed, StoreUnwritable,
+    EngineStartFailed or EnginesBusy.
     """
-    with told_in_words(paths.data_dir):
-        paths.ensure()
-        prepare_database(paths, holds_daemon_lock=False)
-    open_database(paths.database)
-    if Engine.find(KIND, plan.tag) and not again:
+    with shelf.changing():
+        before = next((build for build in shelf.builds.every(KIND) if build.tag == plan.tag), None)
+    if before and not again:
         raise BuildFailed(tag=plan.tag, reason="it is installed already",
                           remedy=f"`blazar engine use {plan.tag}` takes it into use, `--again` builds it anew")
-    _need_space(paths, SPACE[plan.flavour])
-    with workspace(paths, f"build-{plan.tag}") as work:
+    _need_space(shelf.paths, SPACE[plan.flavour])
+    log = shelf.paths.log / f"build-{plan.tag}.log"
+    with workspace(shelf.paths, f"build-{plan.tag}") as work:
         source = plan.source.fetch(work, env)
-        compile_tools(plan, source, work / "build", paths.log / f"build-{plan.tag}.log", steps, env)
-        return _install(paths, plan, work / "build" / "bin", use, env)
+        compile_tools(plan, source, work / "build", log, steps, env)
+        _check(plan, work / "build" / "bin")
+        with shelf.changing():
+            folder = shelf.empty(plan.tag)
+            with told_in_words(folder):
+                _copy(work / "build" / "bin", plan.targets, folder)
+            made = shelf.place(folder, folder / SERVER, plan.tag, plan.flavour,
+                               f"built here from {plan.source.origin}", None)
+            if use or (before and before.active):
+                shelf.take_into_use(made)
+            gone = prune(shelf, keep, KIND) if keep else []
+            return shelf.builds.find(plan.tag), gone
 
 
 def compile_tools(plan: Plan, source: Path, build: Path, log: Path, steps: Steps, env: Mapping[str, str]) -> None:
     """Configure and compile into `build`; all that is printed goes to `log`. Raises BuildFailed."""
-    child_env = oneshot.needed(env, *COMPILER_VARIABLES)
+    child_env = oneshot.kept(env, *COMPILER_VARIABLES)
     with told_in_words(log), open(log, "w") as file:
         for task, argv in (("configure", plan.configure(source, build)), ("compile", plan.compile(build))):
             steps(task, 0, None)
@@ -128,62 +137,20 @@ def compile_tools(plan: Plan, source: Path, build: Path, log: Path, steps: Steps
                 raise BuildFailed(tag=plan.tag, reason=f"{argv[0]} cannot be started ({error.strerror})",
                                   remedy="see that it is a program") from error
             if finished.code != 0:
-                raise BuildFailed(tag=plan.tag, reason=f"{task}: {oneshot.ended(finished)}",
+                raise BuildFailed(tag=plan.tag, reason=f"{task}: {finished.ending}",
                                   remedy=f"its whole output is in {log}")
 
 
-def check_server(program: Path, tag: str, env: Mapping[str, str]) -> str:
-    """What the server says of its version, once it has shown that it runs here. Raises BuildFailed."""
-    try:
-        said = [oneshot.run([str(program), flag], oneshot.needed(env), on_line=lambda line: None)
-                for flag in ("--version", "--help")]
-    except OSError as error:
-        raise BuildFailed(tag=tag, reason=f"{program.name} cannot be started ({error.strerror})",
-                          remedy="the build before stays in use") from error
-    version = re.search(r"^version: .*$", said[0].said, re.MULTILINE)
-    if said[0].code != 0 or said[1].code != 0 or version is None:
-        worst = next((finished for finished in said if finished.code != 0), said[0])
-        raise BuildFailed(tag=tag, reason=f"{program.name} does not answer: {oneshot.ended(worst)}",
-                          remedy="the build before stays in use")
-    return version[0]
-
-
-def _install(paths: Paths, plan: Plan, built: Path, use: bool, env: Mapping[str, str]) -> dict[str, Any]:
-    """Move the tools into `engines/<tag>/` and write the row."""
+def _check(plan: Plan, built: Path) -> None:
+    """See that all tools are there, and that the server runs here."""
     missing = [name for name in plan.targets if not (built / name).is_file()]
     if missing:
         raise BuildFailed(tag=plan.tag, reason=f"the source made no {', '.join(missing)}",
                           remedy="see that it is a whole tree of llama.cpp")
-    check_server(built / SERVER, plan.tag, env)
-    with _placing(paths.engines / plan.tag) as folder:
-        _copy(built, plan.targets, folder)
-    row = {"kind": KIND, "tag": plan.tag, "path": f"engines/{plan.tag}/{SERVER}", "flavour": plan.flavour,
-           "source": f"built here from {plan.source.origin}", "sha256": None,
-           "installed_at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")}
-    before = Engine.find(KIND, plan.tag)
-    kept = {name: before[name] for name in ("active", "pinned", "turn")} if before else {}
-    Engine.put(**{**row, **kept})
-    if use:
-        Engine.activate(KIND, plan.tag)
-    return Engine.find(KIND, plan.tag) or row
-
-
-@contextlib.contextmanager
-def _placing(target: Path) -> Iterator[Path]:
-    """A new folder that takes the name `target` at the end of the block, in place of what had it, or is gone."""
-    fresh, old = target.with_name(f".new-{target.name}"), target.with_name(f".old-{target.name}")
-    with told_in_words(target):
-        for left in (fresh, old):
-            shutil.rmtree(left, ignore_errors=True)
-        fresh.mkdir()
-        try:
-            yield fresh
-            if target.exists():
-                target.rename(old)
-            fresh.rename(target)
-            shutil.rmtree(old, ignore_errors=True)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        starts(Program(KIND, (str(built / SERVER),), plan.tag), {})
+    except EngineStartFailed as error:
+        raise BuildFailed(tag=plan.tag, reason=error.message, remedy="what was in use stays in use") from error
 
 
 def _copy(built: Path, names: Sequence[str], folder: Path) -> None:

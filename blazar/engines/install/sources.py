@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blazar.engines import oneshot
+from blazar.engines.install.archive import extract
+from blazar.engines.install.release import REPO
 from blazar.errors import BuildFailed, UsageRefused
+from blazar.store.locks import told_in_words
 
 TAG = re.compile(r"b(\d{1,9})")
 """Upstream's tags: `b` and the number of the build."""
@@ -30,32 +33,40 @@ class Source:
     """What the build says of itself; `unknown` outside git."""
     origin: str
     """For people."""
-    folder: Path | None = None
-    """Where it lies; None = it has to be cloned from `url` first."""
+    place: Path | None = None
+    """The folder or the archive; None = it has to be cloned from `url`."""
     url: str = ""
 
     def fetch(self, work: Path, env: Mapping[str, str]) -> Path:
-        """The folder of the tree; a remote one is cloned into `work`. Raises BuildFailed."""
-        if self.folder is not None:
-            return self.folder
+        """The folder of the tree; what is no folder yet becomes one in `work`. Raises BuildFailed, ArchiveRefused."""
         target = work / "source"
+        if self.place is not None:
+            return _unpacked(self.place, target) if self.place.is_file() else self.place
         finished = _git(["-c", "advice.detachedHead=false", "clone", "--quiet", "--depth", "1", "--branch",
                          f"b{self.number}", "--", self.url, str(target)], env)
         if finished.code != 0:
             raise BuildFailed(tag=f"b{self.number}",
-                              reason=f"git could not clone {self.url}: {oneshot.ended(finished)}",
+                              reason=f"git could not clone {self.url}: {finished.ending}",
                               remedy="see that this machine reaches it, or name a folder with `--source`")
         return target
 
 
-def local(folder: Path, tag: str | None, env: Mapping[str, str]) -> Source:
-    """The tree in `folder`: `tag` says which build it is, else its own git history. Raises UsageRefused."""
-    tree = folder.expanduser().absolute()
-    if not (tree / "CMakeLists.txt").is_file():
+def local(place: Path, tag: str | None, env: Mapping[str, str]) -> Source:
+    """The tree in the folder or archive `place`: `tag` says which build it is, else its git history, else its name.
+
+    Raises UsageRefused.
+    """
+    tree = place.expanduser().absolute()
+    is_archive = tree.is_file()
+    if not is_archive and not (tree / "CMakeLists.txt").is_file():
         raise UsageRefused(f"{tree} is no source tree of llama.cpp: it has no CMakeLists.txt")
-    number = _number(tag) if tag else _number_by_git(tree, env)
+    named = re.search(r"\bb(\d{1,9})\b", tree.name)
+    number = _number(tag) if tag else None if is_archive else _number_by_git(tree, env)
+    number = int(named[1]) if number is None and named else number
     if number is None:
         raise UsageRefused(f"which build {tree} is cannot be told from it; say it with `--tag bNNNN`")
+    if is_archive:
+        return Source(number, "unknown", str(tree), tree)
     commit = _git_said(["rev-parse", "--short", "HEAD"], env, tree)
     return Source(number, commit or "unknown", f"{tree}{f' at {commit}' if commit else ''}", tree)
 
@@ -69,7 +80,7 @@ def remote(url: str, tag: str | None, env: Mapping[str, str]) -> Source:
                           remedy="`apt-get install git`, or name a folder with `--source`")
     finished = _git(["ls-remote", "--tags", "--refs", "--", url, f"refs/tags/{tag or 'b*'}"], env)
     if finished.code != 0:
-        raise BuildFailed(tag=tag or "the newest tag", reason=f"git does not reach {url}: {oneshot.ended(finished)}",
+        raise BuildFailed(tag=tag or "the newest tag", reason=f"git does not reach {url}: {finished.ending}",
                           remedy="see that this machine reaches it, or name a folder with `--source`")
     found = {int(number): commit for commit, number in
              re.findall(r"^([0-9a-f]{40,64})\trefs/tags/b(\d{1,9})$", finished.output, re.MULTILINE)}
@@ -77,6 +88,18 @@ def remote(url: str, tag: str | None, env: Mapping[str, str]) -> Source:
         raise UsageRefused(f"{url} has no tag {tag or 'of the form bNNNN'}")
     number = max(found)
     return Source(number, found[number][:9], f"{url} b{number} at {found[number][:9]}", url=url)
+
+
+def _unpacked(archive: Path, target: Path) -> Path:
+    """The tree in the archive: itself, or the one folder in which such archives hold it."""
+    with told_in_words(target):
+        target.mkdir()
+        extract(archive, target, lambda stage, done, total: None)
+    tops = [target, *(folder for folder in target.iterdir() if folder.is_dir())]
+    tree = next((folder for folder in tops if (folder / "CMakeLists.txt").is_file()), None)
+    if tree is None:
+        raise UsageRefused(f"{archive} holds no source tree of llama.cpp: there is no CMakeLists.txt at its top")
+    return tree
 
 
 def _number(tag: str) -> int:
@@ -106,14 +129,13 @@ def _git_said(words: list[str], env: Mapping[str, str], tree: Path) -> str:
 
 
 def _git(words: list[str], env: Mapping[str, str]) -> oneshot.Finished:
-    return oneshot.run(["git", *words], {**oneshot.needed(env, *GIT_VARIABLES), "GIT_TERMINAL_PROMPT": "0",
+    return oneshot.run(["git", *words], {**oneshot.kept(env, *GIT_VARIABLES), "GIT_TERMINAL_PROMPT": "0",
                                          "LC_ALL": "C"})
 
 
 def default_url(env: Mapping[str, str]) -> str:
-    """The repository: upstream's, or where BLAZAR_GH_BASE and BLAZAR_REPO say."""
-    base = env.get("BLAZAR_GH_BASE") or "https://github.com"
-    return f"{base.rstrip('/')}/{env.get('BLAZAR_REPO') or 'ggml-org/llama.cpp'}"
+    """The git repository of the releases, which BLAZAR_REPO names."""
+    return f"https://github.com/{env.get('BLAZAR_REPO') or REPO}"
 
 
 def available_jobs() -> int:

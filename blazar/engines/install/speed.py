@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from blazar.engines.lane import Program
+from blazar.engines.oneshot import ending, kept, last_words
 from blazar.errors import EngineStartFailed
 from blazar.paths import package_home
 from blazar.units import format_duration
@@ -30,9 +31,9 @@ TOKENS = 64
 LONGEST_RUN = 20.0
 """Seconds after which one run is cut short, with the tokens it has."""
 CTX = 512
+ANSWER_BYTES = 8 << 20
+"""Of one answer that is read."""
 PROMPT = "Once upon a time there was a small engine that wanted to be measured. It"
-KEPT = ("PATH", "HOME", "USER", "LANG", "TMPDIR", "LD_LIBRARY_PATH")
-KEPT_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "HIP_", "ROCR_", "HSA_", "GGML_", "OMP_", "VK_")
 
 
 def starts(program: Program, extra: Mapping[str, str]) -> str:
@@ -52,37 +53,43 @@ def starts(program: Program, extra: Mapping[str, str]) -> str:
 
 def decode_rate(program: Program, model: Path, extra: Mapping[str, str], rounds: int) -> float:
     """Tokens a second that the program writes with `model`, the best of some rounds. Raises EngineStartFailed."""
-    with tempfile.TemporaryDirectory(prefix="blazar-gate-") as folder:
+    with served(program, model, extra) as address:
+        _write(address)  # the first answer warms up
+        return max(_write(address) for _ in range(rounds))
+
+
+@contextlib.contextmanager
+def served(program: Program, model: Path, extra: Mapping[str, str], ctx: int = CTX) -> Iterator[Path]:
+    """The socket of an engine that serves `model` for as long as the block lasts. Raises EngineStartFailed."""
+    with tempfile.TemporaryDirectory(prefix="blazar-engine-") as folder:
         address = Path(folder) / "engine.sock"
         argv = [*program.argv, "--model", str(model), "--host", str(address), "--port", "8080", "--parallel", "1",
-                "--ctx-size", str(CTX)]
+                "--ctx-size", str(ctx)]
         with open(Path(folder) / "log", "w+b") as log, _running(argv, environment(program, extra), log) as engine:
             _wait_ready(engine, address, log)
-            _write(address)  # the first answer warms up
-            return max(_write(address) for _ in range(rounds))
+            yield address
+
+
+def ask(address: Path, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON object that the engine answers to a POST of `body`. Raises EngineStartFailed."""
+    try:
+        with contextlib.closing(_Connection(address, LOAD_LIMIT)) as connection:
+            connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            text = response.read(ANSWER_BYTES)
+        answer = json.loads(text) if response.status == 200 else None
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise EngineStartFailed(reason=f"it did not answer {path} ({error})") from error
+    if not isinstance(answer, dict):
+        raise EngineStartFailed(reason=f"it answered {path} with {response.status}: "
+                                       f"{text[:300].decode(errors='replace')}")
+    return answer
 
 
 def environment(program: Program, extra: Mapping[str, str]) -> dict[str, str]:
     """What an engine may see: nothing of our keys and tokens."""
-    kept = {name: value for name, value in os.environ.items() if name in KEPT or name.startswith(KEPT_PREFIXES)}
     path = {"PYTHONPATH": str(package_home())} if program.source == "embedded" else {}
-    return {**kept, **path, **extra}
-
-
-def ending(code: int) -> str:
-    """How a process ended, for a message."""
-    if code >= 0:
-        return f"it ended with exit code {code}"
-    try:
-        return f"it was ended by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"it was ended by signal {-code}"
-
-
-def last_words(output: str) -> str:
-    """The last lines of an engine's output, for a message."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return f"; it said: {' / '.join(lines[-3:])[:400]}" if lines else ", without a word"
+    return {**kept(os.environ), **path, **extra}
 
 
 @contextlib.contextmanager

@@ -141,7 +141,7 @@ def gpu_archs(env: Mapping[str, str]) -> tuple[str, ...]:
 def _said(program: str, *words: str, env: Mapping[str, str]) -> str:
     """What a program prints; nothing when it fails."""
     try:
-        finished = oneshot.run([program, *words], oneshot.needed(env))
+        finished = oneshot.run([program, *words], oneshot.kept(env))
     except OSError:
         return ""
     return finished.output if finished.code == 0 else ""
