@@ -1,4 +1,4 @@
-"""Replace this Blazar by a newer one, where pip installed it: pip resolves, shows and installs, every file by its sha256.
+"""Replace this Blazar by a newer one, where pip installed it: pip resolves and installs, every file by its sha256.
 
 What apt or git looks after is left to them. pip runs as a program, so the person's own index, proxies and
 certificates are used.
@@ -114,7 +114,8 @@ def _by_pip(env: Mapping[str, str]) -> Distribution:
     except PackageNotFoundError:
         raise checkout from None
     direct = json.loads(installed.read_text("direct_url.json") or "{}")
-    if direct.get("dir_info", {}).get("editable") or not _is_same(Path(str(installed.locate_file(NAME))), module.parent):
+    place = Path(str(installed.locate_file(NAME)))
+    if direct.get("dir_info", {}).get("editable") or place.resolve() != module.parent.resolve():
         raise checkout
     installer = (installed.read_text("INSTALLER") or "").strip() or "something unknown"
     if importlib.util.find_spec("pip") is None:
@@ -122,10 +123,6 @@ def _by_pip(env: Mapping[str, str]) -> Distribution:
         raise UpgradeRefused(reason=f"{installer} installed it, and {sys.executable} has no pip",
                              remedy=by_uv if installer == "uv" else f"upgrade it with {installer}")
     return installed
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    return one.resolve() == other.resolve()
 
 
 def _debian_package(file: Path, env: Mapping[str, str]) -> str | None:
@@ -165,8 +162,8 @@ def _package(entry: Mapping[str, Any]) -> Package:
     if not _SHA256.fullmatch(sha256):
         raise UpgradeFailed(reason=f"the package index tells no sha256 of {name} {version}",
                             remedy="use an index that does")
-    return Package(re.sub(r"[-_.]+", "-", name).lower(), version, unquote(urlsplit(info["url"]).path).rpartition("/")[2],
-                   sha256)
+    file = unquote(urlsplit(info["url"]).path).rpartition("/")[2]
+    return Package(re.sub(r"[-_.]+", "-", name).lower(), version, file, sha256)
 
 
 def _pip(words: list[str], env: Mapping[str, str], grace: float = 0.0) -> oneshot.Finished:

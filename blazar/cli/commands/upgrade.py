@@ -10,8 +10,8 @@ class Upgrade(Command):
     name = "upgrade"
     help = "Replace this Blazar by a newer one"
     about = ("Only where pip installed it: pip finds the version, and every file is checked against its sha256. A "
-             "Blazar that came with the system's packages is upgraded by apt, a checkout by git; both are told. Models, "
-             "engines and the configuration stay.")
+             "Blazar that came with the system's packages is upgraded by apt, a checkout by git; both are told. "
+             "Models, engines and the configuration stay.")
     examples = ("blazar upgrade --dry-run", "blazar upgrade", "blazar upgrade --version 0.2.0")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
