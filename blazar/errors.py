@@ -155,6 +155,59 @@ class DigestMismatch(PullFailed):
     slug = "digest-mismatch"
 
 
+class DownloadFailed(BlazarError):
+    """could not download {url}: {reason}; {remedy}"""
+
+    slug = "download-failed"
+    status = 502
+
+
+class DownloadUnauthorised(DownloadFailed):
+    """could not download {url}: the server wants to know who asks (401){more}; {remedy}"""
+
+    slug = "download-unauthorised"
+
+
+class DownloadForbidden(DownloadFailed):
+    """could not download {url}: the server does not let you have it (403){more}; {remedy}"""
+
+    slug = "download-forbidden"
+
+
+class DownloadMissing(DownloadFailed):
+    """could not download {url}: the server has no such file ({code}); see that the address is right"""
+
+    slug = "download-missing"
+    status = 404
+
+
+class DownloadLimited(DownloadFailed):
+    """could not download {url}: the server asks for a pause ({code}){pause}; what has come is kept, try again later"""
+
+    slug = "download-limited"
+    status = 503
+
+
+class DownloadChanged(DownloadFailed):
+    """could not download {url}: {reason}; nothing of it was kept, {remedy}"""
+
+    slug = "download-changed"
+
+
+class DownloadStopped(BlazarError):
+    """the download of {url} was stopped; what has come is kept, ask for it again to go on"""
+
+    slug = "download-stopped"
+    status = 503
+
+
+class DiskFull(StoreUnwritable):
+    """{path} needs {needed} more and its file system has {free} left; free some space, or choose another `--data-dir`;
+    {kept}"""
+
+    slug = "disk-full"
+
+
 # -- requests ----------------------------------------------------------------------------------------
 
 

@@ -5,13 +5,27 @@ import argparse
 from blazar.cli.command import Command, add_parser
 from blazar.cli.context import Context
 from blazar.cli.engine.build import Build
+from blazar.cli.engine.check import Check
+from blazar.cli.engine.install import Install
 from blazar.cli.engine.list import List
+from blazar.cli.engine.prune import Prune
+from blazar.cli.engine.remove import Remove
+from blazar.cli.engine.rollback import Rollback
 from blazar.cli.engine.show import Show
+from blazar.cli.engine.update import Update
+from blazar.cli.engine.use import Use
 
 SUBVERBS: tuple[Command, ...] = (
+    Update(),
+    Install(),
     List(),
     Show(),
+    Use(),
+    Rollback(),
     Build(),
+    Check(),
+    Prune(),
+    Remove(),
 )
 
 

@@ -51,7 +51,7 @@ class Member:
     content: Callable[[], IO[bytes]] | None = None
 
 
-def extract(archive: Path, folder: Path, progress: Progress, limits: Limits = Limits()) -> None:  # noqa: B008 - frozen
+def extract(archive: Path, folder: Path, progress: Progress, limits: Limits = Limits()) -> None:
     """Unpack `archive` into the empty `folder`. Raises ArchiveRefused; the caller then removes the folder."""
     packed = archive.stat().st_size
     unpacking = _Unpacking(archive.name, folder, limits, limits.most(packed), progress)

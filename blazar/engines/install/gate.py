@@ -6,10 +6,8 @@ from pathlib import Path
 
 from blazar.engines.builds import Build
 from blazar.engines.install.speed import decode_rate, starts
+from blazar.engines.lane import Program
 from blazar.errors import BuildRefused, EngineStartFailed
-
-ROUNDS = 3
-"""Answers of each build that are timed; the fastest counts, since a busy machine only ever slows one down."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +30,7 @@ def judge(new: Build, old: Build | None, model: Model | None, share: float, env:
           say: Callable[[str], None]) -> Speeds:
     """Let `new` through, with what was measured, or raise BuildRefused. A `share` of 0 compares nothing."""
     stays = f"{old.tag} stays in use" if old else "nothing is in use"
-    try:
-        starts(new.program, env)
-    except EngineStartFailed as error:
-        raise BuildRefused(tag=new.tag, reason=f"it does not start on this machine: {error.message}",
-                           remedy=f"{stays}; `blazar engine remove {new.tag}` deletes it") from error
+    must_start(new.program, new.tag, env, f"{stays}; `blazar engine remove {new.tag}` deletes it")
     if share <= 0:
         say("its speed is not compared: BLAZAR_ENGINE_GATE is off")
         return Speeds()
@@ -60,16 +54,25 @@ def judge(new: Build, old: Build | None, model: Model | None, share: float, env:
     return Speeds(before, after)
 
 
+def must_start(program: Program, tag: str, env: Mapping[str, str], remedy: str = "nothing was changed") -> None:
+    """Raise BuildRefused, with the program's own words, unless it runs on this machine at all."""
+    try:
+        starts(program, env)
+    except EngineStartFailed as error:
+        raise BuildRefused(tag=tag, reason=f"it does not start on this machine: {error.message}",
+                           remedy=remedy) from error
+
+
 def _rate(build: Build, model: Model, env: Mapping[str, str]) -> float | None:
     try:
-        return decode_rate(build.program, model.file, env, ROUNDS)
+        return decode_rate(build.program, model.file, env)
     except EngineStartFailed:
         return None
 
 
 def _measured(new: Build, model: Model, env: Mapping[str, str], stays: str) -> float:
     try:
-        return decode_rate(new.program, model.file, env, ROUNDS)
+        return decode_rate(new.program, model.file, env)
     except EngineStartFailed as error:
         raise BuildRefused(tag=new.tag, reason=f"it does not run {model.name}: {error.message}",
                            remedy=f"{stays}; `blazar engine remove {new.tag}` deletes it") from error

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from blazar import __version__
+from blazar.download.client import trust
 from blazar.errors import ReleaseNotFound, ReleasesUnreachable
 from blazar.units import format_bytes, format_duration
 
@@ -69,7 +70,7 @@ class Releases:
     """The releases of one repository. Every method asks the server; every failure is told in words."""
 
     def __init__(self, base: str | None = None, repo: str | None = None, files: str | None = None) -> None:
-        """`base` stands for GitHub's API, `files` for the place below which a release's files lie (`files/TAG/NAME`)."""
+        """`base` stands for GitHub's API; with `files` the files of a release are fetched as `files/TAG/NAME`."""
         self.repo = repo or REPO
         self._root = f"{(base or API).rstrip('/')}/repos/{self.repo}/releases"
         self._files = files.rstrip("/") if files else None
@@ -167,7 +168,9 @@ class Releases:
         request = urllib.request.Request(url, headers={"Accept": "application/vnd.github+json, */*",
                                                        "User-Agent": f"blazar/{__version__}"})
         try:
-            with urllib.request.urlopen(request, timeout=READ_TIMEOUT) as answer:
+            with urllib.request.urlopen(request, timeout=READ_TIMEOUT, context=trust()) as answer:
+                if url.startswith("https:") and not answer.url.startswith("https:"):
+                    raise ReleasesUnreachable(url=url, reason="it redirects to a place without https")
                 return _read(answer, url, most)
         except urllib.error.HTTPError as error:
             with error:
