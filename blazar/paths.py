@@ -48,6 +48,11 @@ class Paths:
         return self.data_dir / "engines"
 
     @property
+    def manifests(self) -> Path:
+        """What engine programs told of themselves, kept until they change; made when first needed."""
+        return self.run / "manifests"
+
+    @property
     def run(self) -> Path:
         return self.data_dir / "run"
 

@@ -44,6 +44,8 @@ class Setting:
     flag: str | None = None
     emit: str = "changed"
     """When the flag is given: `changed` = only if the value differs from the default, or `always`."""
+    gate: str = "skip"
+    """When the engine lacks the flag: `skip` = it is left out with a warning, or `refuse` = nothing is loaded."""
     section: str = ""
     """Filled in by the registry: the module of `config/keys/` that declares it."""
 

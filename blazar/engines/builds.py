@@ -5,16 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from blazar.engines.lane import Program
+from blazar.engines.program import EMBEDDED_FLAVOUR, EMBEDDED_MODULE, Program
 from blazar.errors import BuildNotFound
 from blazar.models.base import open_database
 from blazar.models.engine import Engine
 from blazar.paths import Paths
 from blazar.store.schema import prepare_database
-
-EMBEDDED_FLAVOUR = "embedded"
-EMBEDDED_MODULE = ("-P", "-m", "blazar.engines.embedded")
-"""What a Python that has xllamacpp is told to run."""
 
 
 @dataclass(frozen=True)

@@ -6,19 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-
-@dataclass(frozen=True)
-class Program:
-    """An engine program that can be run: `argv` is its beginning (a path, or an interpreter and a module)."""
-
-    kind: str
-    argv: tuple[str, ...]
-    source: str
-    """Where it came from, for people: `BLAZAR_ENGINE_PATH`, `PATH`, `embedded`, or the tag of an installed build."""
-    tag: str = ""
-    """What an `engine` pin calls it: the tag of an installed build, `local`, `path` or `embedded`."""
-    picks_port: bool = True
-    """Whether it accepts `--port 0`, so that no port has to be chosen for it."""
+from blazar.engines.manifest import Manifest
+from blazar.engines.program import Program
 
 
 @dataclass(frozen=True)
@@ -31,6 +20,8 @@ class Launch:
     settings: Mapping[str, Any]
     program: Program
     secret_file: Path | None
+    manifest: Manifest | None = None
+    """What the program says it can do; None when nobody asked it."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +32,8 @@ class Command:
     env: Mapping[str, str] = field(default_factory=dict)
     ctx: int = 0
     slots: int = 1
+    skipped: tuple[str, ...] = ()
+    """What was asked for and left out, one sentence each, since the program does not have it."""
 
 
 class Lane(ABC):
@@ -62,3 +55,8 @@ class Lane(ABC):
     @abstractmethod
     def address_flags(self, host: str, port: int) -> tuple[str, ...]:
         """The flags that tell the engine where to listen; port 0 lets it choose."""
+
+
+def engine_environment(settings: Mapping[str, Any]) -> dict[str, str]:
+    """The variables that `engine_env` gives to children, and to programs that are asked about themselves."""
+    return {str(name): str(value) for name, value in (settings.get("engine_env") or {}).items()}

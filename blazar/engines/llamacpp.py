@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from blazar.engines import flags
-from blazar.engines.lane import Command, Lane, Launch
+from blazar.engines.lane import Command, Lane, Launch, engine_environment
+from blazar.engines.program import EMBEDDED_FLAVOUR
 from blazar.paths import package_home
 
-EMBEDDED_SOURCE = "embedded"
 COMPUTED = frozenset({"default_ctx", "slots"})
 """Settings whose flags `command` writes itself: --ctx-size is for all slots together, so each depends on the other."""
 BATCHES = frozenset({"batch_size", "ubatch_size"})
@@ -30,28 +30,35 @@ class LlamaCpp(Lane):
     def command(self, launch: Launch) -> Command:
         slots = launch.settings.get("slots") or AUTO_SLOTS
         ctx = context_per_slot(launch.settings.get("default_ctx") or 0, launch.facts.get("context_length") or 0)
-        words = [*launch.program.argv, "--model", str(launch.file), "--alias", launch.model,
-                 "--ctx-size", str(ctx * slots), "--parallel", str(slots), "--jinja"]
+        gate = flags.Gate(launch.manifest, launch.program.tag or launch.program.argv[0])
+        words = [*launch.program.argv, *gate.must("loading a model", "--model", str(launch.file)),
+                 *gate.may("the model's name", "--alias", launch.model),
+                 *gate.must("default_ctx", "--ctx-size", str(ctx * slots)),
+                 *gate.must("slots", "--parallel", str(slots)), *gate.may("the model's chat template", "--jinja")]
         if launch.secret_file is not None:
-            words += ["--api-key-file", str(launch.secret_file)]
-        embedding = embedding_flags(launch.facts, ctx)
+            words += gate.must("child_auth", "--api-key-file", str(launch.secret_file))
+        embedding = embedding_flags(launch.facts, ctx, gate)
         words += embedding
-        words += flags.argv(self.kind, self._table, launch.settings, skip=COMPUTED | BATCHES if embedding else COMPUTED)
-        env = {str(name): str(value) for name, value in (launch.settings.get("engine_env") or {}).items()}
-        if launch.program.source == EMBEDDED_SOURCE:
+        computed = COMPUTED | BATCHES if embedding else COMPUTED
+        words += flags.argv(self.kind, self._table, launch.settings, computed, gate)
+        env = engine_environment(launch.settings)
+        if launch.program.source == EMBEDDED_FLAVOUR:
             env["PYTHONPATH"] = str(package_home())
-        return Command(tuple(words), env, ctx=ctx, slots=slots)
+        return Command(tuple(words), env, ctx=ctx, slots=slots, skipped=tuple(gate.skipped))
 
     def address_flags(self, host: str, port: int) -> tuple[str, ...]:
         return ("--host", host, "--port", str(port))
 
 
-def embedding_flags(facts: Mapping[str, Any], ctx: int) -> list[str]:
+def embedding_flags(facts: Mapping[str, Any], ctx: int, gate: flags.Gate) -> list[str]:
     """What an embedding model needs: a batch as long as its context, and the mean where its file says no pooling."""
     if "embedding" not in facts.get("capabilities", ()):
         return []
-    batch = ["--batch-size", str(ctx), "--ubatch-size", str(ctx)] if ctx else []
-    return ["--embeddings", *batch, *([] if facts.get("pooling") else ["--pooling", "mean"])]
+    words = gate.must("an embedding model", "--embeddings")
+    if ctx:
+        words += gate.may("the batch of an embedding model", "--batch-size", str(ctx))
+        words += gate.may("the batch of an embedding model", "--ubatch-size", str(ctx))
+    return words if facts.get("pooling") else [*words, *gate.must("a model without pooling", "--pooling", "mean")]
 
 
 def context_per_slot(wanted: int, trained: int) -> int:

@@ -1,15 +1,22 @@
 """Reference → installed file and facts → lane and program → command: everything a load needs, on a thread."""
 
+import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from blazar.engines.lane import Lane, Launch
-from blazar.engines.routing import find_program
+from blazar.engines.builds import Builds
+from blazar.engines.lane import Lane, Launch, engine_environment
+from blazar.engines.manifest import manifest_of
+from blazar.engines.program import Program
+from blazar.engines.routing import Routing, find_program
 from blazar.errors import LoadFailed
 from blazar.paths import Paths
 from blazar.store.store import Store
 from blazar.supervisor.child import Prepared
 from blazar.supervisor.spawn import secret_path
+
+log = logging.getLogger(__name__)
 
 
 class Loader:
@@ -20,6 +27,7 @@ class Loader:
                  load_limit: float | None, child_auth: bool) -> None:
         self._store = store
         self._paths = paths
+        self._builds = Builds(paths, holds_daemon_lock=True)
         self._lanes = lanes
         self._settings_for = settings_for
         self._engine_path = engine_path
@@ -27,13 +35,23 @@ class Loader:
         self._child_auth = child_auth
 
     def prepare(self, model: str) -> Prepared:
-        """Runs on a thread. Raises ModelNotFound, ModelFileRefused, EngineMissing or LoadFailed."""
+        """Runs on a thread. Raises ModelNotFound, ModelFileRefused, LoadFailed and its kin."""
         installed = self._store.get(model)
         facts = installed.summary()
         lane = next((lane for lane in self._lanes if lane.accepts(facts)), None)
         if lane is None:
             raise LoadFailed(model=model, reason=f"no engine here reads {facts['format']} files", output="")
-        launch = Launch(model=model, file=installed.file, facts=facts, settings=self._settings_for(model),
-                        program=find_program(model, self._engine_path),
-                        secret_file=secret_path(self._paths, model) if self._child_auth else None)
-        return Prepared(launch, lane, lane.command(launch), installed.size, self._load_limit or lane.load_timeout)
+        settings = self._settings_for(model)
+        program = self._program(model, lane.kind, settings)
+        launch = Launch(model=model, file=installed.file, facts=facts, settings=settings, program=program,
+                        secret_file=secret_path(self._paths, model) if self._child_auth else None,
+                        manifest=manifest_of(program, self._paths.manifests, extra=engine_environment(settings)))
+        command = lane.command(launch)
+        for sentence in command.skipped:
+            log.warning("%s: %s", model, sentence)
+        return Prepared(launch, lane, command, installed.size, self._load_limit or lane.load_timeout)
+
+    def _program(self, model: str, kind: str, settings: Mapping[str, Any]) -> Program:
+        configured = settings.get("engine_routing") or {}
+        routing = Routing(settings.get("engine"), configured.get("mode") or "auto", configured.get("policy"))
+        return find_program(model, self._engine_path, os.environ, self._builds.every(kind), routing)

@@ -5,8 +5,8 @@ import pytest
 from blazar.engines import flags
 
 
-def setting(name="batch_size", lane="llamacpp", flag="--batch-size", default=0, emit="changed"):
-    return SimpleNamespace(name=name, lane=lane, flag=flag, default=default, emit=emit)
+def setting(name="batch_size", lane="llamacpp", flag="--batch-size", default=0, emit="changed", gate="skip"):
+    return SimpleNamespace(name=name, lane=lane, flag=flag, default=default, emit=emit, gate=gate)
 
 
 @pytest.mark.parametrize("one, values, expected", [
