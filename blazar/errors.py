@@ -380,6 +380,12 @@ class FlagMissing(LoadFailed):
     slug = "flag-missing"
 
 
+class ArchitectureUnknown(LoadFailed):
+    """{model} did not load: its architecture is {architecture!r}, which this engine does not know; {remedy}"""
+
+    slug = "architecture-unknown"
+
+
 class BuildNotFound(BlazarError):
     """there is no engine build {tag!r} here, {known}; `blazar engine list` shows them, `blazar engine update` gets the
     newest"""
@@ -412,6 +418,20 @@ class BuildFailed(BlazarError):
     """could not build {tag}: {reason}; {remedy}"""
 
     slug = "build-failed"
+
+
+class CatalogRefused(BlazarError):
+    """the catalog of engine lanes at {url} is not used: {reason}; see `capability_registry_url`"""
+
+    slug = "catalog-refused"
+    status = 502
+
+
+class LaneNotFound(BlazarError):
+    """there is no engine lane {name!r}; {known}"""
+
+    slug = "lane-not-found"
+    status = 404
 
 
 class UpgradeRefused(BlazarError):

@@ -1,4 +1,4 @@
-"""`Catalog`: one row for each engine lane that the catalog offers, or that was made here, with what is installed of it."""
+"""`Catalog`: one row for each engine lane that the catalog offers, or that a person made here."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ PLAIN = ("architectures", "assets", "superseded")
 
 
 class Catalog(Table):
-    """Written by whoever reads the catalog, and by whoever installs or removes a lane's build."""
+    """Written by whoever reads the catalog or makes a lane. Whether its build is installed the table `engine` knows."""
 
     name = peewee.TextField(primary_key=True)
     summary = peewee.TextField()
@@ -27,8 +27,6 @@ class Catalog(Table):
     """Whether the catalog holds it at present."""
     curated = peewee.BooleanField()
     """Whether it came from the catalog; what a person made here is never removed for them."""
-    tag = peewee.TextField(null=True)
-    """The installed build, null for none."""
     since = peewee.TextField(null=True)
     """Since when the main engine in use can do all that it does, RFC 3339 in UTC; null when it cannot."""
     seen_at = peewee.TextField()
@@ -54,23 +52,15 @@ class Catalog(Table):
             if mine is not None and not mine.curated:
                 continue  # a lane made here keeps its name
             texts = {name: json.dumps(lane[name]) for name in PLAIN}
-            kept = {"tag": mine.tag, "since": mine.since} if mine is not None else {"tag": None, "since": None}
             cls.replace(name=lane["name"], summary=lane["summary"], offered=True, curated=True, seen_at=seen_at,
-                        **texts, **kept).execute()
-        cls.delete().where(cls.curated, ~cls.offered, cls.tag.is_null()).execute()
+                        since=mine.since if mine is not None else None, **texts).execute()
 
     @classmethod
     @query
-    def own(cls, name: str, architectures: Iterable[str], tag: str, seen_at: str) -> None:
+    def own(cls, name: str, architectures: Iterable[str], seen_at: str) -> None:
         """Note a lane that a person made here."""
         cls.replace(name=name, summary="made here", architectures=json.dumps(sorted(architectures)), assets="[]",
-                    superseded="{}", offered=False, curated=False, tag=tag, since=None, seen_at=seen_at).execute()
-
-    @classmethod
-    @query
-    def installed(cls, name: str, tag: str | None) -> None:
-        """Note which build of a lane is installed; None = none any more."""
-        cls.update(tag=tag, since=None).where(cls.name == name).execute()
+                    superseded="{}", offered=False, curated=False, since=None, seen_at=seen_at).execute()
 
     @classmethod
     @query
@@ -79,7 +69,6 @@ class Catalog(Table):
 
     @classmethod
     @query
-    def forget_tag(cls, tag: str) -> None:
-        """Note that a build is gone; a lane that nobody offers goes with it."""
-        cls.update(tag=None, since=None).where(cls.tag == tag).execute()
-        cls.delete().where(~cls.offered, cls.tag.is_null()).execute()
+    def keep(cls, names: Iterable[str]) -> None:
+        """Drop the lanes that nobody offers any more, but for `names`, whose builds are installed."""
+        cls.delete().where(~cls.offered, cls.name.not_in(list(names))).execute()

@@ -25,6 +25,7 @@ from blazar.supervisor.answers import Answers
 from blazar.supervisor.child import Means
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import LAUNCHER, Gateway
+from blazar.supervisor.lanes import Lanes
 from blazar.supervisor.listener import listen, take_lock, url_of
 from blazar.supervisor.loader import Loader
 from blazar.supervisor.loop import Loop
@@ -81,6 +82,7 @@ class Daemon:
                             max_loaded=config.max_loaded_models, keep_alive=float(config.idle_timeout_secs or -1))
         self._gateway = Gateway(self._loop, paths, workers, self._listener, self._grace, self._give_up, launcher)
         self._usage = Usage(pool)
+        self._lanes = Lanes(self._loop, pool, paths, config.capability_registry_url or "", config.fork_retire_days)
         self._answers = Answers(config.as_dict(), time.time(), self._url, store=store, fleet=self._fleet,
                                 workers=workers, gateway=self._gateway, pool=Pool(self._loop, STORE_THREADS),
                                 usage=self._usage,
@@ -97,6 +99,7 @@ class Daemon:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, the end of a child could not be seen
         self._loop.post(self._gateway.start)
         self._loop.post(self._gateway.watch)
+        self._loop.post(self._lanes.watch)
         try:
             self._loop.run()
         finally:

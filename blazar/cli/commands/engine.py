@@ -7,6 +7,7 @@ from blazar.cli.context import Context
 from blazar.cli.engine.build import Build
 from blazar.cli.engine.check import Check
 from blazar.cli.engine.install import Install
+from blazar.cli.engine.lane import Lane
 from blazar.cli.engine.list import List
 from blazar.cli.engine.prune import Prune
 from blazar.cli.engine.remove import Remove
@@ -23,6 +24,7 @@ SUBVERBS: tuple[Command, ...] = (
     Use(),
     Rollback(),
     Build(),
+    Lane(),
     Check(),
     Prune(),
     Remove(),

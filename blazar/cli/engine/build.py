@@ -21,6 +21,9 @@ class Build(Command):
         parser.add_argument("--tag", metavar="bNNNN", help="which build of llama.cpp (otherwise the newest)")
         parser.add_argument("--source", metavar="PLACE", help="a source tree, or an archive of one, on this machine")
         parser.add_argument("--from", dest="url", metavar="URL", help="another git repository with tags bNNNN")
+        parser.add_argument("--lane", metavar="NAME", help="make it a lane of its own for the architectures --serves")
+        parser.add_argument("--serves", metavar="ARCHITECTURE", action="append", default=[],
+                            help="with --lane: an architecture that it serves, as GGUF files name it")
         parser.add_argument("--arch", metavar="NN", action="append", default=[],
                             help="compute capability of the GPU, without its dot (otherwise as nvidia-smi says)")
         parser.add_argument("--jobs", metavar="N", type=int, help="compilers at the same time")
@@ -37,7 +40,8 @@ class Build(Command):
         tools = toolchain.find(args.flavour, args.arch, env)
         source = (sources.local(Path(args.source), args.tag, env) if args.source
                   else sources.remote(args.url or sources.default_url(env), args.tag, env))
-        plan = build.Plan(args.flavour, source, tools, max(1, args.jobs or sources.available_jobs()))
+        plan = build.Plan(args.flavour, source, tools, max(1, args.jobs or sources.available_jobs()),
+                          lane=args.lane, serves=tuple(args.serves))
         for line in plan.lines():
             context.out.line(line)
         if args.dry_run:
@@ -47,8 +51,9 @@ class Build(Command):
             made, gone = build.build(Shelf(context.located.paths), plan, not args.no_use, args.again,
                                      context.config.keep_tags, steps, env)
         context.tell_daemon("changed", what="engines")
-        context.out.line(f"installed {made.tag}" + (", now in use" if made.active else
-                                                    f"; `blazar engine use {made.tag}` takes it into use"))
+        state = ("it serves " + ", ".join(args.serves) if args.lane else "it is in use now" if made.active else
+                 f"`blazar engine use {made.tag}` takes it into use")
+        context.out.line(f"installed {made.tag}; {state}")
         for tag in gone:
             context.out.line(f"removed {tag}, which was beyond keep_tags")
         return 0

@@ -25,7 +25,7 @@ SETTINGS = (
             doc="Builds of each kind kept after an install; 1 leaves none to roll back to."),
     Setting("capability_registry_url", Text(r"https?://\S+", like='an http(s) URL, or "" for none'), None,
             env="BLAZAR_CAPABILITY_REGISTRY",
-            doc="Catalog of builds for architectures the main engine lacks; unset = the usual one, empty = none."),
+            doc="Catalog of builds for architectures the main engine lacks; none is asked when this is unset or empty."),
     Setting("sglang", Table(*lanes.SGLANG, what="[sglang]"), lanes.defaults(lanes.SGLANG),
             doc="Tuning of the SGLang lane."),
     Setting("mlx", Table(*lanes.MLX, what="[mlx]"), lanes.defaults(lanes.MLX),

@@ -9,17 +9,20 @@ from pathlib import Path
 
 from blazar.engines import oneshot
 from blazar.engines.builds import Build
+from blazar.engines.forks import FORKS, tag_of
+from blazar.engines.install.lanes import NAME
 from blazar.engines.install.retention import prune
 from blazar.engines.install.shelf import KIND, Shelf
 from blazar.engines.install.sources import Source
 from blazar.engines.install.speed import starts
 from blazar.engines.install.toolchain import Toolchain
 from blazar.engines.lane import Program
-from blazar.errors import BuildFailed, EngineStartFailed, StoreUnwritable
+from blazar.errors import BuildFailed, EngineStartFailed, StoreUnwritable, UsageRefused
+from blazar.models.catalog import Catalog
 from blazar.paths import Paths
 from blazar.store.locks import told_in_words
 from blazar.store.workspace import workspace
-from blazar.units import format_bytes
+from blazar.units import format_bytes, timestamp
 
 SERVER = "llama-server"
 TOOLS = (SERVER, "llama-quantize", "llama-imatrix", "llama-perplexity", "llama-bench")
@@ -55,10 +58,21 @@ class Plan:
     jobs: int
     targets: tuple[str, ...] = TOOLS
     options: tuple[tuple[str, str], ...] = tuple({**OPTIONS, **NATIVE}.items())
+    lane: str | None = None
+    """The name of the lane that it becomes; None = a build of the main engine."""
+    serves: tuple[str, ...] = ()
+    """The architectures that the lane serves."""
+
+    def __post_init__(self) -> None:
+        """Raises UsageRefused for a lane that serves nothing, or whose name cannot be one."""
+        if bool(self.lane) != bool(self.serves):
+            raise UsageRefused("`--lane NAME` and `--serves ARCHITECTURE` belong together")
+        if self.lane and not NAME.fullmatch(self.lane):
+            raise UsageRefused(f"{self.lane[:60]!r} is no name of a lane: small letters, digits and -, at most 40")
 
     @property
     def tag(self) -> str:
-        return f"b{self.source.number}-{self.flavour}"
+        return tag_of(self.lane) if self.lane else f"b{self.source.number}-{self.flavour}"
 
     def configure(self, source: Path, build: Path) -> list[str]:
         """The command that prepares the folder `build`."""
@@ -83,6 +97,7 @@ class Plan:
                 f"with {tools.cmake}, {tools.compiler} and {tools.maker}, {self.jobs} at a time",
                 *([f"for CUDA {cuda.version[0]}.{cuda.version[1]} with {cuda.nvcc} over {cuda.host_compiler}, "
                    f"GPU architectures {', '.join(cuda.archs)}"] if cuda else []),
+                *([f"a lane of its own for {', '.join(self.serves)}"] if self.lane else []),
                 f"tools: {', '.join(self.targets)}"]
 
 
@@ -95,10 +110,9 @@ def build(shelf: Shelf, plan: Plan, use: bool = True, again: bool = False, keep:
     EngineStartFailed or EnginesBusy.
     """
     with shelf.changing():
-        before = next((build for build in shelf.builds.every(KIND) if build.tag == plan.tag), None)
+        before = next((build for build in shelf.builds.every() if build.tag == plan.tag), None)
     if before and not again:
-        raise BuildFailed(tag=plan.tag, reason="it is installed already",
-                          remedy=f"`blazar engine use {plan.tag}` takes it into use, `--again` builds it anew")
+        raise BuildFailed(tag=plan.tag, reason="it is installed already", remedy="`--again` builds it anew")
     _need_space(shelf.paths, SPACE[plan.flavour])
     log = shelf.paths.log / f"build-{plan.tag}.log"
     with workspace(shelf.paths, f"build-{plan.tag}") as work:
@@ -110,8 +124,10 @@ def build(shelf: Shelf, plan: Plan, use: bool = True, again: bool = False, keep:
             with told_in_words(folder):
                 _copy(work / "build" / "bin", plan.targets, folder)
             made = shelf.place(folder, folder / SERVER, plan.tag, plan.flavour,
-                               f"built here from {plan.source.origin}", None)
-            if use or (before and before.active):
+                               f"built here from {plan.source.origin}", None, FORKS if plan.lane else KIND)
+            if plan.lane:
+                Catalog.own(plan.lane, plan.serves, timestamp())
+            elif use or (before and before.active):
                 shelf.take_into_use(made)
             gone = prune(shelf, keep, KIND) if keep else []
             return shelf.builds.find(plan.tag), gone

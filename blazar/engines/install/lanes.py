@@ -17,26 +17,30 @@ look like a lane that was withdrawn.
 import http.client
 import json
 import re
-import urllib.error
+import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from blazar import __version__
 from blazar.errors import CatalogRefused
-from blazar.units import format_bytes
+from blazar.units import format_bytes, format_duration
 
 FORMAT = 1
 MOST_BYTES = 1 << 20
 MOST_LANES, MOST_ARCHITECTURES, MOST_ASSETS = 200, 64, 32
 LARGEST_ASSET = 8 << 30
 """Bytes."""
-TIMEOUT = 20.0
+READ_TIMEOUT = 20.0
 """Seconds without a byte."""
+ANSWER_TIMEOUT = 60.0
+"""Seconds for all of it."""
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+"""What a lane may be called."""
+
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -121,7 +125,7 @@ def _number(value: Any, where: str, most: int) -> int:
 
 def _lane(value: Any, where: str, url: str) -> Lane:
     fields = _fields(value, where, "name", "summary", "architectures", "assets", "superseded")
-    name = _text(fields["name"], f"the name of {where}", _NAME)
+    name = _text(fields["name"], f"the name of {where}", NAME)
     architectures = tuple(_text(word, f"an architecture of {name}", _WORD)
                           for word in _list(fields["architectures"], f"architectures of {name}", MOST_ARCHITECTURES))
     _need(bool(architectures), f"{name} has no architecture")
@@ -145,16 +149,20 @@ def _asset(value: Any, name: str, url: str) -> LaneAsset:
                      _number(fields["size"], f"a size of {name}", LARGEST_ASSET))
 
 
-def _get(url: str, opener: Callable[..., Any] = urllib.request.urlopen) -> bytes:
+def _get(url: str) -> bytes:
+    deadline, text = time.monotonic() + ANSWER_TIMEOUT, bytearray()
     try:
         request = urllib.request.Request(url, headers={"User-Agent": f"blazar/{__version__}"})
-        with opener(request, timeout=TIMEOUT) as answer:
-            text: bytes = answer.read(MOST_BYTES + 1)
+        with urllib.request.urlopen(request, timeout=READ_TIMEOUT) as answer:
             length = answer.headers.get("Content-Length")
+            while len(text) <= MOST_BYTES and time.monotonic() < deadline and (piece := answer.read1(1 << 16)):
+                text += piece
     except (OSError, ValueError, http.client.HTTPException) as error:
         raise CatalogRefused(url=url, reason=str(getattr(error, "reason", error)) or "no answer") from error
     if len(text) > MOST_BYTES:
         raise CatalogRefused(url=url, reason=f"it is over {format_bytes(MOST_BYTES)}")
+    if time.monotonic() >= deadline:
+        raise CatalogRefused(url=url, reason=f"it took over {format_duration(ANSWER_TIMEOUT)}")
     if length and length.isdecimal() and len(text) < int(length):
         raise CatalogRefused(url=url, reason=f"it ended after {len(text)} of {length} bytes")
-    return text
+    return bytes(text)

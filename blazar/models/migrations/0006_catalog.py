@@ -1,4 +1,4 @@
-"""Engine lanes for architectures that the main engine lacks: what the catalog offers, and what is installed of it."""
+"""Engine lanes for architectures that the main engine lacks: what the catalog offers, and what was made here."""
 
 STATEMENTS = (
     """
@@ -10,7 +10,6 @@ STATEMENTS = (
         superseded TEXT NOT NULL,
         offered INTEGER NOT NULL,
         curated INTEGER NOT NULL,
-        tag TEXT,
         since TEXT,
         seen_at TEXT NOT NULL
     )
