@@ -23,7 +23,7 @@ SETTINGS = (
             doc="Days after which a fork build is removed once the main engine can do all it did; 0 = never."),
     Setting("keep_tags", Int(1, 1000), 2,
             doc="Builds of each kind kept after an install; 1 leaves none to roll back to."),
-    Setting("capability_registry_url", Text(r"https?://\S+", like='an http(s) URL, or "" for none'), None,
+    Setting("capability_registry_url", Text(r"https?://\S+", like="an http(s) URL, or empty for none"), None,
             env="BLAZAR_CAPABILITY_REGISTRY",
             doc="Catalog of builds for architectures the main engine lacks; none is asked when this is unset or empty."),
     Setting("sglang", Table(*lanes.SGLANG, what="[sglang]"), lanes.defaults(lanes.SGLANG),
