@@ -12,6 +12,7 @@ ACTIVE: frozenset[str] = frozenset({
     "download_connections",
     "download_speed_limit_mb",
     "engine_asset",
+    "engine_check_secs",
     "engine_env",
     "engine_routing",
     "engine_routing.mode",

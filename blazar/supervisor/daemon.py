@@ -23,6 +23,7 @@ from blazar.store.locks import told_in_words
 from blazar.store.store import Store
 from blazar.supervisor.answers import Answers
 from blazar.supervisor.child import Means
+from blazar.supervisor.engine_check import EngineCheck
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import LAUNCHER, Gateway
 from blazar.supervisor.lanes import Lanes
@@ -90,6 +91,7 @@ class Daemon:
         self._server = ControlServer(paths.control_socket, self._loop, self._answers.take, self._answers.drop)
         self._answers.read_store()  # after the control socket: a pull that ends from now on can tell us
         self._change_posted = False
+        self._engine_check = EngineCheck(self._loop, pool, paths, config)
 
     def run(self) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -100,6 +102,7 @@ class Daemon:
         self._loop.post(self._gateway.start)
         self._loop.post(self._gateway.watch)
         self._loop.post(self._lanes.watch)
+        self._loop.post(self._engine_check.plan)
         try:
             self._loop.run()
         finally:

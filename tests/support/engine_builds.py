@@ -99,7 +99,7 @@ def zipped(files: dict[str, bytes], mode: int = 0o755) -> bytes:
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
             info = zipfile.ZipInfo(name)
-            info.external_attr = (0o100000 | mode) << 16
+            info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, (0o100000 | mode) << 16
             archive.writestr(info, content)
     return packed.getvalue()
 

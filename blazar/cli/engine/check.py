@@ -20,15 +20,18 @@ class Check(Command):
         add_json(parser)
 
     def run(self, args: argparse.Namespace, context: Context) -> int:
+        import time
+
         from blazar.engines.builds import Builds
-        from blazar.engines.install.currency import check
+        from blazar.engines.install.currency import check, remember
         from blazar.engines.install.flavour import Machine
         from blazar.engines.install.release import Releases
-        from blazar.engines.install.shelf import KIND
+        from blazar.engines.routing import KIND
         from blazar.hardware.census import census
         config = context.config
         found = check(Releases.configured(config.runtime), config.update_channel, config.engine_asset,
                       Machine.of(census()), Builds(context.located.paths).in_use(KIND))
+        remember(context.located.paths, found, time.time())
         if args.json:
             context.out.json(found.to_dict())
         else:

@@ -20,11 +20,20 @@ class List(Command):
         add_json(parser)
 
     def run(self, args: argparse.Namespace, context: Context) -> int:
+        import time
+
         from blazar.engines.builds import Builds
+        from blazar.engines.install.currency import remembered
+        from blazar.units import format_duration
         builds = [build.to_dict() for build in Builds(context.located.paths).every()]
         context.out.table(COLUMNS, [_row(build) for build in builds], builds)
-        if not builds and not args.json:
+        if args.json:
+            return 0
+        if not builds:
             context.out.note("no engine build is installed; `blazar engine update` gets the newest")
+        last = remembered(context.located.paths)
+        if last and not last["current"] and last["active"] in [build["tag"] for build in builds if build["active"]]:
+            context.out.note(f"{last['line']} (as of {format_duration(time.time() - last['at'])} ago)")
         return 0
 
 

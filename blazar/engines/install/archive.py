@@ -12,6 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
@@ -181,19 +182,27 @@ class _Bounded:
 
 
 def _tar_members(archive: Path, unpacking: _Unpacking) -> Iterator[Member]:
-    with gzip.open(archive) as stream, tarfile.open(fileobj=_Bounded(stream, unpacking), mode="r:") as tar:  # type: ignore[call-overload]
-        while (info := tar.next()) is not None:
-            tar.members.clear()  # tarfile would keep every one
-            if info.isdir():
-                yield Member(info.name, "folder")
-            elif info.isreg() and not info.issparse():
-                yield Member(info.name, "file", bool(info.mode & 0o111), content=lambda info=info: _opened(tar, info))
-            elif info.issym():
-                yield Member(info.name, "symlink", target=info.linkname)
-            elif info.islnk():
-                yield Member(info.name, "hardlink", target=info.linkname)
-            else:
-                raise unpacking.refuse(f"{info.name[:80]!r} is neither file, folder nor link")
+    with gzip.open(archive) as stream:
+        bounded: Any = _Bounded(stream, unpacking)
+        with tarfile.open(fileobj=bounded, mode="r:") as tar:
+            yield from _tar_entries(tar, unpacking)
+        while bounded.read(BLOCK):  # up to the checksum at its end
+            pass
+
+
+def _tar_entries(tar: tarfile.TarFile, unpacking: _Unpacking) -> Iterator[Member]:
+    while (info := tar.next()) is not None:
+        tar.members.clear()  # tarfile would keep every one
+        if info.isdir():
+            yield Member(info.name, "folder")
+        elif info.isreg() and not info.issparse():
+            yield Member(info.name, "file", bool(info.mode & 0o111), content=partial(_opened, tar, info))
+        elif info.issym():
+            yield Member(info.name, "symlink", target=info.linkname)
+        elif info.islnk():
+            yield Member(info.name, "hardlink", target=info.linkname)
+        else:
+            raise unpacking.refuse(f"{info.name[:80]!r} is neither file, folder nor link")
 
 
 def _opened(tar: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
@@ -210,7 +219,7 @@ def _zip_members(archive: Path, unpacking: _Unpacking) -> Iterator[Member]:
             if info.is_dir():
                 yield Member(info.filename, "folder")
             elif stat.S_IFMT(mode) in (0, stat.S_IFREG):
-                yield Member(info.filename, "file", bool(mode & 0o111), content=lambda info=info: found.open(info))
+                yield Member(info.filename, "file", bool(mode & 0o111), content=partial(found.open, info))
             elif stat.S_ISLNK(mode):
                 with found.open(info) as content:
                     target = content.read(LONGEST_TARGET + 1)

@@ -1,12 +1,17 @@
 """Is the build in use the newest of its channel? Only ever looked up, never installed from here."""
 
+import json
+import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from blazar.engines.builds import Build
 from blazar.engines.install.flavour import Machine, choose
 from blazar.engines.install.release import Releases, Stable, build_number
 from blazar.errors import ReleaseNotFound
+from blazar.paths import Paths
+from blazar.store.locks import told_in_words
 
 
 @dataclass(frozen=True)
@@ -58,3 +63,26 @@ def check(releases: Releases, channel: str, asset: str, machine: Machine, active
     else:
         newest = choose(releases.newest(), asset, machine).release.tag
     return Currency(active.tag if active else None, newest, channel, stable)
+
+
+def remember(paths: Paths, found: Currency, now: float) -> None:
+    """Keep what was found, and when (in seconds of the epoch), so that a daemon that starts need not ask again."""
+    file = _file(paths)
+    partial = file.with_name(file.name + ".partial")
+    with told_in_words(file):
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        partial.write_text(json.dumps({"at": now, **found.to_dict()}))
+        partial.replace(file)
+
+
+def remembered(paths: Paths, now: float | None = None) -> dict[str, Any] | None:
+    """What `to_dict` said the last time, with `at`; None when that is unknown, or lies in the future."""
+    try:
+        found = json.loads(_file(paths).read_text())
+        return found if 0 <= float(found["at"]) <= (time.time() if now is None else now) else None
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def _file(paths: Paths) -> Path:
+    return paths.run / "engine-check.json"

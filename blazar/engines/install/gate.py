@@ -6,7 +6,7 @@ from pathlib import Path
 
 from blazar.engines.builds import Build
 from blazar.engines.install.speed import decode_rate, starts
-from blazar.engines.lane import Program
+from blazar.engines.program import Program
 from blazar.errors import BuildRefused, EngineStartFailed
 
 

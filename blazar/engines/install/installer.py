@@ -11,14 +11,16 @@ from urllib.parse import urlsplit
 
 from blazar.download.fetch import Source, fetch
 from blazar.download.throttle import Bucket
-from blazar.engines.builds import EMBEDDED_FLAVOUR, Build
+from blazar.engines.builds import Build
 from blazar.engines.install import gate, retention, venv
 from blazar.engines.install.archive import Progress, extract
 from blazar.engines.install.flavour import Choice, Machine, choose
 from blazar.engines.install.gate import Speeds
 from blazar.engines.install.release import Asset, Release, Releases
-from blazar.engines.install.shelf import KIND, Shelf
-from blazar.engines.routing import LLAMA_SERVER
+from blazar.engines.install.shelf import Shelf
+from blazar.engines.lane import engine_environment
+from blazar.engines.program import EMBEDDED_FLAVOUR, Program
+from blazar.engines.routing import KIND, LLAMA_SERVER
 from blazar.errors import ArchiveRefused, BlazarError, BuildInUse, BuildNotFound, BuildRefused, ReleaseNotFound
 from blazar.hardware.census import census
 from blazar.models.engine import Engine
@@ -43,7 +45,7 @@ class Wishes:
 
     @classmethod
     def configured(cls, config: Any) -> "Wishes":
-        env = {str(name): str(value) for name, value in (config.engine_env or {}).items()}
+        env = engine_environment({"engine_env": config.engine_env})
         return cls(config.engine_asset, config.update_channel, config.keep_tags, config.runtime["BLAZAR_ENGINE_GATE"],
                    config.download_connections, config.download_speed_limit_mb, env)
 
@@ -162,6 +164,7 @@ class Installer:
         archives = [self._download(asset, sha256) for asset, sha256 in files]
         folder = self._shelf.empty(tag)
         program = self._unpack(archives, folder)
+        gate.must_start(Program(KIND, (str(program),), tag), tag, self._wishes.env)
         build = self._shelf.place(folder, program, tag, choice.flavour,
                                   f"release {choice.release.tag} of {releases.repo}", files[0][1])
         self._shelf.keep_downloads(())

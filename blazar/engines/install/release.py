@@ -168,7 +168,7 @@ class Releases:
         request = urllib.request.Request(url, headers={"Accept": "application/vnd.github+json, */*",
                                                        "User-Agent": f"blazar/{__version__}"})
         try:
-            with urllib.request.urlopen(request, timeout=READ_TIMEOUT, context=trust()) as answer:
+            with _opener().open(request, timeout=READ_TIMEOUT) as answer:
                 if url.startswith("https:") and not answer.url.startswith("https:"):
                     raise ReleasesUnreachable(url=url, reason="it redirects to a place without https")
                 return _read(answer, url, most)
@@ -185,6 +185,17 @@ def build_number(tag: str) -> int | None:
     """The number in `b11434`, `b11434-cpu` or `embedded-2026.10.11549`; None when the tag has none."""
     found = re.match(r"b(\d+)(?:-|$)", tag) or re.match(r"embedded-(?:\d+\.)*(\d+)$", tag)
     return int(found[1]) if found else None
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    """HTTP and HTTPS, by way of the proxies that the environment names; no redirect leads to anything else."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (urllib.request.ProxyHandler(), urllib.request.HTTPHandler(),
+                    urllib.request.HTTPSHandler(context=trust()), urllib.request.HTTPDefaultErrorHandler(),
+                    urllib.request.HTTPRedirectHandler(), urllib.request.HTTPErrorProcessor(),
+                    urllib.request.UnknownHandler()):
+        opener.add_handler(handler)
+    return opener
 
 
 def _by_number(release: Release) -> int:

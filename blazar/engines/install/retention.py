@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from blazar.engines.builds import Build
 from blazar.engines.forks import FORKS
-from blazar.engines.install.shelf import LOCAL, Shelf
+from blazar.engines.install.shelf import Shelf
+from blazar.engines.routing import LOCAL
 
 
 def superfluous(builds: Sequence[Build], keep: int) -> list[Build]:

@@ -13,16 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from blazar.engines.builds import Build, Builds
+from blazar.engines.routing import KIND
 from blazar.errors import BuildInUse, BuildNotFound, EnginesBusy, UsageRefused
 from blazar.models.base import open_database
 from blazar.models.engine import Engine
 from blazar.paths import Paths
 from blazar.store.locks import told_in_words, try_lock
 from blazar.store.schema import prepare_database
-
-KIND = "llamacpp"
-LOCAL = "local"
-"""The tag of a build that somebody else looks after."""
 
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from blazar.engines.lane import Program
 from blazar.engines.oneshot import ending, kept, last_words
+from blazar.engines.program import EMBEDDED_MODULE, Program
 from blazar.errors import EngineStartFailed
 from blazar.paths import package_home
 from blazar.units import format_duration
@@ -29,7 +29,9 @@ START_LIMIT = 60.0
 """Seconds within which a program must tell its version."""
 LOAD_LIMIT = 300.0
 TOKENS = 128
-LONGEST_RUN = 20.0
+WARM_UP = 8
+"""Tokens of an answer, and of the first one, which is not timed."""
+LONGEST_RUN = 10.0
 """Seconds after which one run is cut short, with the tokens it has."""
 ROUNDS = 3
 LEAST_TIME = 1.0
@@ -59,11 +61,11 @@ def decode_rate(program: Program, model: Path, extra: Mapping[str, str]) -> floa
     """Tokens a second that the program writes with `model`: of several answers the fastest, since a busy machine only
     ever slows one down. Raises EngineStartFailed."""
     with served(program, model, extra) as address:
-        _write(address)  # the first answer warms it up
+        _write(address, WARM_UP)
         rates: list[float] = []
         began = time.monotonic()
         while len(rates) < ROUNDS or time.monotonic() - began < LEAST_TIME:
-            rates.append(_write(address))
+            rates.append(_write(address, TOKENS))
         return max(rates)
 
 
@@ -97,7 +99,7 @@ def ask(address: Path, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
 
 def environment(program: Program, extra: Mapping[str, str]) -> dict[str, str]:
     """What an engine may see: nothing of our keys and tokens."""
-    path = {"PYTHONPATH": str(package_home())} if program.source == "embedded" else {}
+    path = {"PYTHONPATH": str(package_home())} if program.argv[1:] == EMBEDDED_MODULE else {}
     return {**kept(os.environ), **path, **extra}
 
 
@@ -140,9 +142,9 @@ def _healthy(address: Path) -> bool:
         return False
 
 
-def _write(address: Path) -> float:
+def _write(address: Path, tokens: int) -> float:
     """Tokens a second of one answer."""
-    body = json.dumps({"prompt": PROMPT, "n_predict": TOKENS, "ignore_eos": True, "temperature": 0, "stream": True,
+    body = json.dumps({"prompt": PROMPT, "n_predict": tokens, "ignore_eos": True, "temperature": 0, "stream": True,
                        "cache_prompt": False})
     try:
         with contextlib.closing(_Connection(address, LOAD_LIMIT)) as connection:
@@ -156,7 +158,7 @@ def _write(address: Path) -> float:
     except (OSError, http.client.HTTPException) as error:
         raise EngineStartFailed(reason=f"it did not answer ({error})") from error
     if written == 0:
-        raise EngineStartFailed(reason=f"it wrote nothing where {TOKENS} tokens were asked for")
+        raise EngineStartFailed(reason=f"it wrote nothing where {tokens} tokens were asked for")
     return written / (time.monotonic() - asked)
 
 

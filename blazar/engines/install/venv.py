@@ -16,8 +16,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from blazar.engines.builds import EMBEDDED_MODULE
-from blazar.engines.lane import Program
+from blazar.engines.program import EMBEDDED_FLAVOUR, EMBEDDED_MODULE, Program
 from blazar.errors import BuildRefused, UsageRefused
 from blazar.store.locks import told_in_words
 
@@ -42,7 +41,7 @@ class Environment:
 
     @property
     def program(self) -> Program:
-        return Program("llamacpp", (str(self.python), *EMBEDDED_MODULE), "embedded")
+        return Program("llamacpp", (str(self.python), *EMBEDDED_MODULE), EMBEDDED_FLAVOUR)
 
 
 def tag_of(version: str | None) -> str:

@@ -1,0 +1,11 @@
+"""When the daemon looks for a newer engine build."""
+
+START_DELAY = 30.0
+"""Seconds after the start of the daemon in which nobody is asked."""
+
+
+def wait(now: float, last: float | None, every: float) -> float | None:
+    """Seconds until the next look; None = never. `last` is the time of the last one, None when there was none."""
+    if every <= 0:
+        return None
+    return max(START_DELAY if last is None or last + every <= now else last + every - now, min(START_DELAY, every))
