@@ -1,6 +1,7 @@
 """Programs that run once and end (compilers, llama-quantize, llama-bench): started, read by lines, never left over."""
 
 import contextlib
+import errno
 import os
 import shutil
 import signal
@@ -53,6 +54,8 @@ def run(argv: Sequence[str], env: Mapping[str, str], cwd: Path | None = None,
     Whatever interrupts this ends the program and all that it started; it gets `grace` seconds after a SIGINT to tidy
     up. Raises OSError when it cannot be started.
     """
+    if shutil.which(argv[0], path=env.get("PATH")) is None:
+        raise FileNotFoundError(errno.ENOENT, "there is no such program", argv[0])
     last: deque[str] = deque(maxlen=KEPT_LINES)
     pieces: list[str] = []
     size = 0

@@ -39,6 +39,9 @@ NATIVE = {"GGML_NATIVE": "ON"}
 SPACE = {"cpu": 2 << 30, "cuda": 6 << 30}
 """Bytes that a build may need while it runs."""
 
+GRACE = 5.0
+"""Seconds that ninja or make gets to end the compilers, which ninja runs in groups of their own."""
+
 COMPILER_VARIABLES = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "CUDA_HOME", "CUDA_PATH", "CUDAFLAGS")
 
 Steps = Callable[[str, int, int | None], None]
@@ -148,7 +151,7 @@ def compile_tools(plan: Plan, source: Path, build: Path, log: Path, steps: Steps
                     steps(task, int(found[1]), 100)
 
             try:
-                finished = oneshot.run(argv, child_env, on_line=told)
+                finished = oneshot.run(argv, child_env, on_line=told, grace=GRACE)
             except OSError as error:
                 raise BuildFailed(tag=plan.tag, reason=f"{argv[0]} cannot be started ({error.strerror})",
                                   remedy="see that it is a program") from error

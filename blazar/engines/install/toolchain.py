@@ -99,9 +99,9 @@ def _cuda(archs: Sequence[str], env: Mapping[str, str], missing: list[str]) -> C
 
 
 def find_nvcc(env: Mapping[str, str]) -> str | None:
-    """nvcc on PATH, else where the toolkit's own variables say, else in its usual folder."""
-    homes = [env[name] for name in ("CUDA_HOME", "CUDA_PATH") if env.get(name)]
-    places = [env.get("PATH", ""), *(os.path.join(home, "bin") for home in homes), "/usr/local/cuda/bin"]
+    """nvcc on PATH, else where the toolkit's own variables say, or in its usual folder when they are not set."""
+    homes = [env[name] for name in ("CUDA_HOME", "CUDA_PATH") if env.get(name)] or ["/usr/local/cuda"]
+    places = [env.get("PATH", ""), *(os.path.join(home, "bin") for home in homes)]
     return shutil.which("nvcc", path=os.pathsep.join(places))
 
 
