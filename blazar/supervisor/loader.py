@@ -10,9 +10,10 @@ from blazar.engines.builds import Builds
 from blazar.engines.lane import Lane, Launch, engine_environment
 from blazar.engines.manifest import manifest_of
 from blazar.engines.program import Program
-from blazar.engines.routing import Routing, find_program
+from blazar.engines.routing import Rates, Routing, find_program
 from blazar.errors import LoadFailed
 from blazar.models.catalog import Catalog
+from blazar.models.measurement import Measurement
 from blazar.paths import Paths
 from blazar.store.store import Store
 from blazar.supervisor.child import Prepared
@@ -45,7 +46,7 @@ class Loader:
             raise LoadFailed(model=model, reason=f"no engine here reads {facts['format']} files", output="")
         settings = self._settings_for(model)
         lanes = Catalog.every()
-        program = self._program(model, lane.kind, settings, facts["architecture"], lanes)
+        program = self._program(model, lane.kind, settings, facts, lanes)
         launch = Launch(model=model, file=installed.file, facts=facts, settings=settings, program=program,
                         secret_file=secret_path(self._paths, model) if self._child_auth else None,
                         manifest=manifest_of(program, self._paths.manifests, extra=engine_environment(settings)))
@@ -55,14 +56,16 @@ class Loader:
         return Prepared(launch, lane, command, installed.size, self._load_limit or lane.load_timeout,
                         forks.offered(facts["architecture"], lanes))
 
-    def _program(self, model: str, kind: str, settings: Mapping[str, Any], architecture: str,
+    def _program(self, model: str, kind: str, settings: Mapping[str, Any], facts: Mapping[str, Any],
                  lanes: Sequence[Mapping[str, Any]]) -> Program:
         """A fork for its own architectures, unless an engine was named; else what routing says."""
         builds = self._builds.every()
-        fork = None if self._engine_path else forks.choose(architecture, settings.get("engine"), lanes, builds)
+        fork = None if self._engine_path else forks.choose(facts["architecture"], settings.get("engine"), lanes, builds)
         if fork is not None:
             return fork.program
         configured = settings.get("engine_routing") or {}
-        routing = Routing(settings.get("engine"), configured.get("mode") or "auto", configured.get("policy"))
+        rates = {tag: Rates(speeds.get("prompt", 0.0), speeds.get("generate", 0.0))
+                 for tag, speeds in Measurement.rates(facts["digest"]).items()}
+        routing = Routing(settings.get("engine"), configured.get("mode") or "auto", configured.get("policy"), rates)
         return find_program(model, self._engine_path, os.environ, [build for build in builds if build.kind == kind],
                             routing)

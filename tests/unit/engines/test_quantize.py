@@ -82,7 +82,7 @@ def test_a_quantised_source_needs_a_word(store, stub, tmp_path):
 
 
 def test_an_importance_matrix_is_handed_on(store, stub, tmp_path):
-    with pytest.raises(UsageRefused, match="cannot read .*matrix given with `--imatrix`"):
+    with pytest.raises(UsageRefused, match=r"cannot read .*matrix given with `--imatrix`"):
         quantize(store, stub, store.get("m"), "iq4_xs", imatrix=tmp_path / "matrix")
     (tmp_path / "matrix").write_text("x")
     quantize(store, stub, store.get("m"), "iq4_xs", imatrix=tmp_path / "matrix")

@@ -38,12 +38,12 @@ def test_a_folder_may_tell_by_its_name_which_build_it_is(tmp_path):
 def test_a_folder_that_does_not_tell_needs_a_tag(tree):
     with pytest.raises(UsageRefused, match=r"which build .*/tree is cannot be told from it; say it with `--tag bNNNN`"):
         local(tree, None, ENV)
-    with pytest.raises(UsageRefused, match="v1 is not a tag of llama.cpp; they look like b11434"):
+    with pytest.raises(UsageRefused, match=r"v1 is not a tag of llama.cpp; they look like b11434"):
         local(tree, "v1", ENV)
 
 
 def test_what_is_no_tree_is_refused(tmp_path):
-    with pytest.raises(UsageRefused, match="has no CMakeLists.txt"):
+    with pytest.raises(UsageRefused, match=r"has no CMakeLists\.txt"):
         local(tmp_path, "b1", ENV)
 
 
