@@ -22,15 +22,15 @@ ROOT = Path(__file__).parent.parent.parent
 
 def engine_python() -> str:
     """A Python that has the engine. Skips the test when there is none."""
-    if importlib.util.find_spec("xllamacpp") is None and (VENV / "blazar-llama-server").exists():
+    if importlib.util.find_spec("xllamacpp") is None and any(VENV.parent.glob("lib/python3*/site-packages/xllamacpp")):
         return str(VENV / "python")
     pytest.importorskip("xllamacpp")
     return sys.executable
 
 
-def embedded_script(more: str = "") -> bytes:
-    """A llama-server that is the embedded engine; `more` makes its bytes differ."""
-    return (f"#!/bin/sh\n# {more}\nexport PYTHONPATH={ROOT}\n"
+def embedded_script(tag: str = "") -> bytes:
+    """A llama-server that is the embedded engine; whoever looks at its process finds `tag` in the environment."""
+    return (f"#!/bin/sh\nexport ENGINE_BUILD={tag} PYTHONPATH={ROOT}\n"
             f'exec {engine_python()} -P -m blazar.engines.embedded "$@"\n').encode()
 
 
@@ -44,8 +44,21 @@ def embedded(tag: str = "b100") -> bytes:
     return tar({f"llama-{tag}/llama-server": embedded_script(tag), f"llama-{tag}/LICENSE": b"MIT"})
 
 
-def slow(tag: str, milliseconds: int = 20) -> bytes:
+def slow(tag: str, milliseconds: int = 10) -> bytes:
     return tar({f"llama-{tag}/llama-server": slow_script(milliseconds)})
+
+
+def build_of(pid: int) -> str:
+    """The tag of the build that the process `pid` runs; "" when it is gone or is none."""
+    try:
+        named = [variable for variable in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                 if variable.startswith(b"ENGINE_BUILD=")]
+        program = os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return ""
+    parts = Path(program).parts
+    return named[0].partition(b"=")[2].decode() if named else parts[parts.index("engines") + 1] \
+        if "engines" in parts else ""
 
 
 @functools.cache

@@ -190,7 +190,7 @@ def _tar_members(archive: Path, unpacking: _Unpacking) -> Iterator[Member]:
             pass
 
 
-def _tar_entries(tar: tarfile.TarFile, unpacking: _Unpacking) -> Iterator[Member]:
+def _tar_entries(tar: Any, unpacking: _Unpacking) -> Iterator[Member]:
     while (info := tar.next()) is not None:
         tar.members.clear()  # tarfile would keep every one
         if info.isdir():

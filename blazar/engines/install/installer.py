@@ -91,11 +91,11 @@ class Installer:
             build = self._find(tag)
             if build is None:
                 self._say(f"getting {venv.PACKAGE} {version} with pip, about 35 MB")
-                folder = self._shelf.empty(tag)
-                made = venv.make(folder, version)
-                gate.must_start(made.program, tag, self._wishes.env)
-                build = self._shelf.place(folder, made.python, tag, EMBEDDED_FLAVOUR,
-                                          f"{venv.PACKAGE} {version}, by pip", made.sha256)
+                with self._shelf.assembling(tag) as folder:
+                    made = venv.make(folder, version)
+                    gate.must_start(made.program, tag, self._wishes.env)
+                    build = self._shelf.place(folder, made.python, tag, EMBEDDED_FLAVOUR,
+                                              f"{venv.PACKAGE} {version}, by pip", made.sha256)
             return self._adopt(build)
 
     def use(self, tag: str) -> Outcome:
@@ -162,11 +162,15 @@ class Installer:
                  for asset in (choice.archive, *choice.companions)]
         self._shelf.keep_downloads(asset.name for asset, _ in files)
         archives = [self._download(asset, sha256) for asset, sha256 in files]
-        folder = self._shelf.empty(tag)
-        program = self._unpack(archives, folder)
-        gate.must_start(Program(KIND, (str(program),), tag), tag, self._wishes.env)
-        build = self._shelf.place(folder, program, tag, choice.flavour,
-                                  f"release {choice.release.tag} of {releases.repo}", files[0][1])
+        source = f"release {choice.release.tag} of {releases.repo}"
+        try:
+            with self._shelf.assembling(tag) as folder:
+                program = self._unpack(archives, folder)
+                gate.must_start(Program(KIND, (str(program),), tag), tag, self._wishes.env)
+                build = self._shelf.place(folder, program, tag, choice.flavour, source, files[0][1])
+        except (ArchiveRefused, BuildRefused):
+            self._shelf.keep_downloads(())
+            raise
         self._shelf.keep_downloads(())
         return build
 

@@ -59,13 +59,16 @@ class Shelf:
             if not any(file.name == name or file.name.startswith(f"{name}.part") for name in kept):
                 file.unlink(missing_ok=True)
 
-    def empty(self, tag: str) -> Path:
-        """A fresh folder in which a build can be put together."""
+    @contextlib.contextmanager
+    def assembling(self, tag: str) -> Iterator[Path]:
+        """A fresh folder in which a build is put together; what was not placed is gone afterwards."""
         folder = self._incoming / f"build-{checked(tag)}"
-        shutil.rmtree(folder, ignore_errors=True)
-        with told_in_words(folder):
-            folder.mkdir()
-        return folder
+        try:
+            with told_in_words(folder):
+                folder.mkdir()
+                yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def place(self, folder: Path, program: Path, tag: str, flavour: str, source: str,
               sha256: str | None, kind: str = KIND) -> Build:

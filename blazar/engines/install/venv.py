@@ -60,10 +60,11 @@ def make(folder: Path, version: str) -> Environment:
         wanted.write_text(f"{PACKAGE}=={version}{hashes}\n")
         (folder / "tmp").mkdir()
     env = {**os.environ, "TMPDIR": str(folder / "tmp"), "PIP_REQUIRE_VIRTUALENV": "0"}
-    _run([sys.executable, "-m", "venv", "--without-pip", str(home)], log, env, tag)
+    _run([sys.executable, "-m", "venv", "--without-pip", str(home)], "venv", log, env, tag)
     python = home / "bin" / "python"
     _run([_python_with_pip(tag), "-m", "pip", "--python", str(python), "install", *PIP_OPTIONS,
-          *(("--require-hashes",) if hashes else ()), "--report", str(report), "-r", str(wanted)], log, env, tag)
+          *(("--require-hashes",) if hashes else ()), "--report", str(report), "-r", str(wanted)],
+         "pip", log, env, tag)
     sha256 = _told(report)
     for leftover in (*home.glob("bin/[aA]ctivate*"), log, report, wanted):  # the scripts name a folder that goes
         leftover.unlink(missing_ok=True)
@@ -85,7 +86,7 @@ def _python_with_pip(tag: str) -> str:
                        remedy="install pip (`apt install python3-pip`), or take a release: `blazar engine update`")
 
 
-def _run(argv: list[str], log: Path, env: dict[str, str], tag: str) -> None:
+def _run(argv: list[str], name: str, log: Path, env: dict[str, str], tag: str) -> None:
     """Run a program to its end, in a session of its own, so that Ctrl-C reaches us alone and we end it."""
     setpriv = shutil.which("setpriv")
     argv = [setpriv, "--pdeathsig", "KILL", *argv] if setpriv else argv
@@ -101,7 +102,7 @@ def _run(argv: list[str], log: Path, env: dict[str, str], tag: str) -> None:
     if code != 0:
         lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
         errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
-        raise BuildRefused(tag=tag, reason=f"pip says: {' / '.join((errors or lines)[-3:])[:600]}",
+        raise BuildRefused(tag=tag, reason=f"{name} says: {' / '.join((errors or lines)[-3:])[:600]}",
                            remedy="see that this machine reaches the package index of `pip config list`, then try "
                                   "again")
 

@@ -8,4 +8,5 @@ def wait(now: float, last: float | None, every: float) -> float | None:
     """Seconds until the next look; None = never. `last` is the time of the last one, None when there was none."""
     if every <= 0:
         return None
-    return max(START_DELAY if last is None or last + every <= now else last + every - now, min(START_DELAY, every))
+    due = 0.0 if last is None else last + every - now
+    return max(due, min(START_DELAY, every))
