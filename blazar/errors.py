@@ -374,8 +374,8 @@ class EnginePinUnknown(LoadFailed):
 
 
 class FlagMissing(LoadFailed):
-    """{what} needs what the engine does not offer: the engine {engine} {lack}; `blazar engine update` gets the newest
-    build, `engine = "TAG"` in [model_overrides] chooses another one for a model"""
+    """{model} did not load: {what} needs another engine, since {engine} {lack}; `blazar engine list` shows those that
+    are here, `blazar engine update` gets the newest"""
 
     slug = "flag-missing"
 

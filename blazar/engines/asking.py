@@ -29,22 +29,23 @@ def ask(argv: Sequence[str], env: Mapping[str, str], extra: Mapping[str, str], t
                           env={**kept, "LC_ALL": "C.UTF-8", "COLUMNS": "160", **extra},
                           start_new_session=True) as program:
         try:
-            return _listen(program, time.monotonic() + time_limit).decode(errors="replace")
+            return _listen(program, time_limit).decode(errors="replace")
         finally:
             with suppress(ProcessLookupError):  # not reaped yet, so the number is still its own
                 os.killpg(program.pid, signal.SIGKILL)
 
 
-def _listen(program: "subprocess.Popen[bytes]", deadline: float) -> bytes:
+def _listen(program: "subprocess.Popen[bytes]", time_limit: float) -> bytes:
     """Read until it closes its output or has said enough."""
     assert program.stdout is not None
     heard = bytearray()
+    deadline = time.monotonic() + time_limit
     with selectors.DefaultSelector() as selector:
         selector.register(program.stdout, selectors.EVENT_READ)
         while len(heard) < SIZE_LIMIT:
             left = deadline - time.monotonic()
             if left <= 0 or not selector.select(left):
-                raise TimeoutError(f"it did not end within {TIME_LIMIT:g} s")
+                raise TimeoutError(f"it did not end within {time_limit:g} s")
             data = os.read(program.stdout.fileno(), 65536)
             if not data:
                 break

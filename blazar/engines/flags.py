@@ -14,9 +14,10 @@ from blazar.errors import FlagMissing
 class Gate:
     """Lets a flag through when the engine's manifest has it. Without a manifest every flag passes."""
 
-    def __init__(self, manifest: Manifest | None, engine: str) -> None:
-        """`engine` is how messages call it."""
+    def __init__(self, manifest: Manifest | None, engine: str, model: str) -> None:
+        """`engine` and `model` are how messages call them."""
         self._manifest = manifest
+        self._model = model
         self._engine = engine
         self.skipped: list[str] = []
         """A sentence for each flag that was left out."""
@@ -25,14 +26,14 @@ class Gate:
         """`words`, a flag and its value, or nothing when the engine lacks it; `what` asked for it."""
         lack = self._lack(words)
         if lack:
-            self.skipped.append(f"{what} has no effect: the engine {self._engine} {lack}")
+            self.skipped.append(f"{what} has no effect: {self._engine} {lack}")
         return [] if lack else list(words)
 
     def must(self, what: str, *words: str) -> list[str]:
         """`words`; raises FlagMissing when the engine lacks the flag."""
         lack = self._lack(words)
         if lack:
-            raise FlagMissing(what=what, engine=self._engine, lack=lack)
+            raise FlagMissing(model=self._model, what=what, engine=self._engine, lack=lack)
         return list(words)
 
     def _lack(self, words: tuple[str, ...]) -> str:
@@ -53,7 +54,7 @@ def argv(lane: str, table: Iterable[Any], values: Mapping[str, Any], skip: froze
 
     What the engine lacks is left out or raises FlagMissing, as the setting's `gate` says.
     """
-    gate = gate or Gate(None, lane)
+    gate = gate or Gate(None, lane, "")
     words: list[str] = []
     for setting in table:
         if setting.lane != lane or not setting.flag or setting.name in skip:

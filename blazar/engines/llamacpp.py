@@ -30,8 +30,8 @@ class LlamaCpp(Lane):
     def command(self, launch: Launch) -> Command:
         slots = launch.settings.get("slots") or AUTO_SLOTS
         ctx = context_per_slot(launch.settings.get("default_ctx") or 0, launch.facts.get("context_length") or 0)
-        gate = flags.Gate(launch.manifest, launch.program.tag or launch.program.argv[0])
-        words = [*launch.program.argv, *gate.must("loading a model", "--model", str(launch.file)),
+        gate = flags.Gate(launch.manifest, f"the engine {launch.program.tag or launch.program.argv[0]}", launch.model)
+        words = [*launch.program.argv, *gate.must("a model file", "--model", str(launch.file)),
                  *gate.may("the model's name", "--alias", launch.model),
                  *gate.must("default_ctx", "--ctx-size", str(ctx * slots)),
                  *gate.must("slots", "--parallel", str(slots)), *gate.may("the model's chat template", "--jinja")]

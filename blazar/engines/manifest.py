@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 FORM = 1
 """Number of the form in which manifests are kept; a change of what is read from help texts gets a new one."""
+LONGEST_SAID = 200
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,20 @@ def _asked(program: Program, env: Mapping[str, str], extra: Mapping[str, str]) -
     if program.argv[1:] == EMBEDDED_MODULE:
         extra = {**extra, "PYTHONPATH": str(package_home())}
     try:
-        flags = read_flags(asking.ask((*program.argv, "--help"), env, extra))
-        version = read_version(asking.ask((*program.argv, "--version"), env, extra))
+        said = asking.ask((*program.argv, "--help"), env, extra)
+        flags = read_flags(said)
+        if not flags:
+            return Manifest(problem=f"its --help names no flag{_last_line(said)}")
+        return Manifest(read_version(asking.ask((*program.argv, "--version"), env, extra)), flags)
     except OSError as error:  # TimeoutError is one
         return Manifest(problem=str(error))
-    return Manifest(version, flags, "" if flags else "its --help names no flag")
+
+
+def _last_line(said: str) -> str:
+    """The end of what was said, to be put behind a message: often why it could not start."""
+    lines = said.split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f", but says: {last[:LONGEST_SAID]}" if last else ""
 
 
 def _identity(program: Program) -> list[Any] | None:

@@ -12,7 +12,9 @@ import re
 import socket
 import sys
 import threading
+from pathlib import Path
 
+HELP = Path(__file__).resolve().parent.parent / "data" / "help" / "llama-server-b11434.txt"
 PLAY = re.compile(rb"PLAY:([A-Za-z0-9+/=]+)")
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.I)
 SLOTS = 8
@@ -94,7 +96,10 @@ def plain(path: bytes, body: bytes) -> bytes:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser("llama-server")
+    if "--help" in sys.argv:
+        print(HELP.read_text(), end="")
+        return
+    parser = argparse.ArgumentParser("llama-server", add_help=False)
     parser.add_argument("--version", action="version", version="version: playing (build 11434)")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)

@@ -223,6 +223,11 @@ int main(int count, char **words)
             puts("version: bench");
             return 0;
         }
+        if (strcmp(flag, "--help") == 0) {
+            puts("--model FILE\n--host HOST\n--port PORT\n--api-key-file FILE\n--alias NAME\n--ctx-size N\n--parallel N\n"
+                 "--jinja\n--batch-size N\n--ubatch-size N\n--embeddings\n--pooling NAME\n--also-unix PATH");
+            return 0;
+        }
         if (value == NULL || value[0] == '-')
             continue;
         number++;

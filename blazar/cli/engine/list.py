@@ -12,8 +12,10 @@ COLUMNS = ("TAG", "KIND", "FLAVOUR", "STATE", "INSTALLED", "SOURCE")
 class List(Command):
     name = "list"
     aliases = ("ls",)
-    help = "List the installed engine builds"
-    about = "Works on this machine's data dir."
+    help = "List the engine builds, and what else could serve a model"
+    about = ("Works on this machine's data dir. Below the builds stand the programs that need no row: the one of "
+             "BLAZAR_ENGINE_PATH, which then serves every model that is not pinned; a llama-server on PATH and the "
+             "embedded engine, which serve when no build is in use.")
     examples = ("blazar engine list", "blazar engine list --json")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -22,22 +24,22 @@ class List(Command):
     def run(self, args: argparse.Namespace, context: Context) -> int:
         import time
 
-        from blazar.engines.builds import Builds
+        from blazar.cli.engine.found import every
         from blazar.engines.install.currency import remembered
         from blazar.units import format_duration
-        builds = [build.to_dict() for build in Builds(context.located.paths).every()]
-        context.out.table(COLUMNS, [_row(build) for build in builds], builds)
+        engines = [dict(one.facts) for one in every(context)]
+        context.out.table(COLUMNS, [_row(engine) for engine in engines], engines)
         if args.json:
             return 0
-        if not builds:
+        if not any(engine["installed_at"] for engine in engines):
             context.out.note("no engine build is installed; `blazar engine update` gets the newest")
         last = remembered(context.located.paths)
-        if last and not last["current"] and last["active"] in [build["tag"] for build in builds if build["active"]]:
+        if last and not last["current"] and last["active"] in [engine["tag"] for engine in engines if engine["active"]]:
             context.out.note(f"{last['line']} (as of {format_duration(time.time() - last['at'])} ago)")
         return 0
 
 
-def _row(build: dict[str, Any]) -> tuple[str, ...]:
-    state = [word for word in ("active", "pinned") if build[word]]
-    return (build["tag"], build["kind"], build["flavour"], ", ".join(state), build["installed_at"][:10],
-            build["source"])
+def _row(engine: dict[str, Any]) -> tuple[str, ...]:
+    state = [word for word in ("active", "pinned") if engine[word]]
+    return (engine["tag"], engine["kind"], engine["flavour"] or "", ", ".join(state),
+            (engine["installed_at"] or "")[:10], engine["source"])

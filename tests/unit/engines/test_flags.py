@@ -3,6 +3,9 @@ from types import SimpleNamespace
 import pytest
 
 from blazar.engines import flags
+from blazar.engines.help_text import Flag
+from blazar.engines.manifest import Manifest
+from blazar.errors import FlagMissing
 
 
 def setting(name="batch_size", lane="llamacpp", flag="--batch-size", default=0, emit="changed", gate="skip"):
@@ -32,3 +35,30 @@ def test_order_is_the_tables_and_computed_ones_are_skipped():
     table = [setting("b", flag="--b"), setting("a", flag="--a"), setting("c", flag="--c")]
     values = {"a": 1, "b": 2, "c": 3}
     assert flags.argv("llamacpp", table, values, skip=frozenset({"c"})) == ["--b", "2", "--a", "1"]
+
+
+OLD = Manifest("1", {"--model": Flag(("--model",), "FILE"), "--mode": Flag(("--mode",), "{a,b}", ("a", "b"))})
+
+
+def test_a_flag_that_the_build_lacks_is_left_out_with_a_sentence():
+    gate = flags.Gate(OLD, "the engine b1", "solo:q4_0")
+    table = [setting(), setting("mode", flag="--mode", default=""), setting("other", flag="--mode", default="")]
+    assert flags.argv("llamacpp", table, {"batch_size": 64, "mode": "a", "other": "c"}, gate=gate) == ["--mode", "a"]
+    assert gate.skipped == ["batch_size has no effect: the engine b1 has no --batch-size",
+                            "other has no effect: the engine b1 takes a, b for --mode, not c"]
+
+
+def test_a_setting_may_refuse_instead():
+    gate = flags.Gate(OLD, "the engine b1", "solo:q4_0")
+    with pytest.raises(FlagMissing) as caught:
+        flags.argv("llamacpp", [setting(gate="refuse")], {"batch_size": 64}, gate=gate)
+    assert caught.value.message.startswith(
+        "solo:q4_0 did not load: batch_size needs another engine, since the engine b1 has no --batch-size; ")
+    assert flags.argv("llamacpp", [setting(gate="refuse")], {}, gate=gate) == []
+
+
+@pytest.mark.parametrize("manifest", [None, Manifest(problem="it did not end within 10 s")])
+def test_without_a_manifest_every_flag_passes(manifest):
+    gate = flags.Gate(manifest, "the engine b1", "solo:q4_0")
+    assert flags.argv("llamacpp", [setting(gate="refuse")], {"batch_size": 64}, gate=gate) == ["--batch-size", "64"]
+    assert gate.skipped == []

@@ -5,18 +5,25 @@ import pytest
 from blazar.config.config import Config
 from blazar.config.effective import effective
 from blazar.config.registry import SETTINGS
-from blazar.engines.lane import Launch, Program
+from blazar.engines.help_text import read_flags
+from blazar.engines.lane import Launch
 from blazar.engines.llamacpp import LlamaCpp, context_per_slot
+from blazar.engines.manifest import Manifest
+from blazar.engines.program import Program
+from blazar.errors import FlagMissing
 from blazar.paths import package_home
+from tests.support.programs import HELP
 
 PROGRAM = Program("llamacpp", ("/usr/bin/llama-server",), "PATH")
 
 
-def command(settings=None, trained=32768, program=PROGRAM, secret=Path("/run/solo.apikey"), **facts):
+def command(settings=None, trained=32768, program=PROGRAM, secret=Path("/run/solo.apikey"), manifest=None,
+            **facts):
     config = Config.from_dict(settings or {})
     return LlamaCpp(SETTINGS.values()).command(Launch(
         model="solo:q4_0", file=Path("/models/solo.gguf"), facts={"format": "gguf", "context_length": trained, **facts},
-        settings=effective(config, "solo:q4_0"), program=program, secret_file=secret))
+        settings=effective(config, "solo:q4_0"), program=program, secret_file=secret,
+        manifest=manifest))
 
 
 def test_argv_of_an_all_default_config():
@@ -84,3 +91,36 @@ def test_only_gguf_is_accepted():
     assert LlamaCpp().accepts({"format": "gguf"})
     assert not LlamaCpp().accepts({"format": "safetensors"})
     assert LlamaCpp().address_flags("127.0.0.1", 0) == ("--host", "127.0.0.1", "--port", "0")
+
+
+@pytest.mark.parametrize("build", ["llama-server-b10434", "llama-server-b11434"])
+@pytest.mark.parametrize("facts", [{}, {"capabilities": ["embedding"]}])
+def test_a_real_build_has_every_flag_that_is_written(build, facts):
+    manifest = Manifest("x", read_flags((HELP / f"{build}.txt").read_text()))
+    settings = {"batch_size": 64, "ubatch_size": 32, "slots": 2}
+    made = command(settings, manifest=manifest, **facts)
+    assert made == command(settings, **facts) and made.skipped == ()
+    address = LlamaCpp().address_flags("127.0.0.1", 0)
+    assert all(manifest.has(word) for word in (*made.argv, *address) if word.startswith("--"))
+
+
+def without(*gone):
+    known = read_flags((HELP / "llama-server-b11434.txt").read_text())
+    return Manifest("x", {name: flag for name, flag in known.items() if name not in gone})
+
+
+def test_an_older_build_is_given_what_it_knows():
+    made = command({"batch_size": 64}, manifest=without("--jinja", "--batch-size"))
+    assert made.argv == tuple(word for word in command().argv if word != "--jinja")
+    assert made.skipped == ("the model's chat template has no effect: the engine /usr/bin/llama-server has no --jinja",
+                            "batch_size has no effect: the engine /usr/bin/llama-server has no --batch-size")
+
+
+@pytest.mark.parametrize(("flag", "what", "facts"), [
+    ("--model", "a model file", {}), ("--ctx-size", "default_ctx", {}), ("--parallel", "slots", {}),
+    ("--api-key-file", "child_auth", {}), ("--embeddings", "an embedding model", {"capabilities": ["embedding"]})])
+def test_what_cannot_be_done_without_is_refused(flag, what, facts):
+    with pytest.raises(FlagMissing) as caught:
+        command(manifest=without(flag), **facts)
+    refused = f"{what} needs another engine, since the engine /usr/bin/llama-server has no {flag}; "
+    assert refused in caught.value.message
