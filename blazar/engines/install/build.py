@@ -122,10 +122,8 @@ def build(shelf: Shelf, plan: Plan, use: bool = True, again: bool = False, keep:
         source = plan.source.fetch(work, env)
         compile_tools(plan, source, work / "build", log, steps, env)
         _check(plan, work / "build" / "bin")
-        with shelf.changing():
-            folder = shelf.empty(plan.tag)
-            with told_in_words(folder):
-                _copy(work / "build" / "bin", plan.targets, folder)
+        with shelf.changing(), shelf.assembling(plan.tag) as folder:
+            _copy(work / "build" / "bin", plan.targets, folder)
             made = shelf.place(folder, folder / SERVER, plan.tag, plan.flavour,
                                f"built here from {plan.source.origin}", None, FORKS if plan.lane else KIND)
             if plan.lane:

@@ -3,6 +3,7 @@
 import platform
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,6 +21,7 @@ from blazar.engines.program import Program
 from blazar.errors import ArchiveRefused, EngineStartFailed, LaneNotFound, NoAssetHere
 from blazar.hardware.census import census
 from blazar.models.catalog import Catalog
+from blazar.models.engine import Engine
 from blazar.units import timestamp
 
 
@@ -64,7 +66,17 @@ class Forks:
             self._shelf.keep_downloads([archive.name])
             fetch(Source(asset.url, asset.sha256, asset.size), archive, progress, connections=wishes.connections,
                   bucket=Bucket(wishes.speed_limit * 1_000_000))
-            folder = self._shelf.empty(tag)
+            build = self._place(name, asset, archive, wishes, progress)
+            if present and present.pinned:
+                Engine.pin(FORKS, tag, True)
+            Catalog.superseded_since(name, None)
+            self._shelf.keep_downloads(())
+            return self._shelf.builds.find(build.tag), True
+
+    def _place(self, name: str, asset: LaneAsset, archive: Path, wishes: Wishes, progress: Progress) -> Build:
+        """Unpack the archive, see that its server runs here, and make it the lane's build."""
+        tag = tag_of(name)
+        with self._shelf.assembling(tag) as folder:
             extract(archive, folder, progress)
             program = find_program(folder)
             if program is None:
@@ -74,11 +86,8 @@ class Forks:
                 starts(Program(KIND, (str(program),), tag, tag=tag), wishes.env)
             except EngineStartFailed as error:
                 raise EngineStartFailed(reason=f"{error.message}; the lane {name} was not installed") from error
-            build = self._shelf.place(folder, program, tag, asset.flavour,
-                                      f"lane {name} of {urlsplit(asset.url).netloc}", asset.sha256, FORKS)
-            Catalog.superseded_since(name, None)
-            self._shelf.keep_downloads(())
-            return build, True
+            return self._shelf.place(folder, program, tag, asset.flavour,
+                                     f"lane {name} of {urlsplit(asset.url).netloc}", asset.sha256, FORKS)
 
     def tend(self, days: int, now: float) -> list[str]:
         """Retire what is superseded; the tags that were removed. `now` is in seconds of the Unix clock."""

@@ -18,6 +18,7 @@ import http.client
 import json
 import re
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -157,6 +158,9 @@ def _get(url: str) -> bytes:
             length = answer.headers.get("Content-Length")
             while len(text) <= MOST_BYTES and time.monotonic() < deadline and (piece := answer.read1(1 << 16)):
                 text += piece
+    except urllib.error.HTTPError as error:
+        with error:
+            raise CatalogRefused(url=url, reason=f"the server answered {error.code} {error.reason}") from error
     except (OSError, ValueError, http.client.HTTPException) as error:
         raise CatalogRefused(url=url, reason=str(getattr(error, "reason", error)) or "no answer") from error
     if len(text) > MOST_BYTES:
