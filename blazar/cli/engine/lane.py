@@ -19,7 +19,7 @@ class Lane(Command):
              "(BLAZAR_CAPABILITY_REGISTRY) and lists its lanes; with NAME installs that lane beside the other builds, "
              "where it serves its own architectures only. It is removed fork_retire_days after the main engine in use "
              "can do the same.")
-    examples = ("blazar engine lane", "blazar engine lane NAME", "blazar engine remove fork-NAME")
+    examples = ("blazar engine lane", "blazar engine lane NAME")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("lane", metavar="NAME", nargs="?", help="the lane to install")
