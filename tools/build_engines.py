@@ -19,7 +19,7 @@ from blazar.cli.steps import Steps  # noqa: E402
 from blazar.engines.install import toolchain  # noqa: E402
 from blazar.engines.install.build import OPTIONS, TOOLS, Plan, compile_tools  # noqa: E402
 from blazar.engines.install.sources import Source, available_jobs  # noqa: E402
-from blazar.engines.install.speed import starts  # noqa: E402
+from blazar.engines.install.speed import Fault, starts  # noqa: E402
 from blazar.engines.lane import Program  # noqa: E402
 from blazar.errors import BlazarError  # noqa: E402
 
@@ -42,7 +42,7 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         build(folder)
-    except (BlazarError, OSError, subprocess.CalledProcessError) as error:
+    except (BlazarError, Fault, OSError, subprocess.CalledProcessError) as error:
         print(f"make: {error}", file=sys.stderr)
         return 1
     print(f"the engines are in {folder / 'bin'}")

@@ -60,16 +60,17 @@ class Output:
             self.line("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
     def progress(self) -> "Progress":
-        return Progress(self._errors)
+        return Progress(self._errors, silent=self.as_json)
 
     def steps(self) -> Steps:
         return Steps(self._errors)
 
 
 class Progress:
-    """A bar on a terminal, with rate and time left; silent elsewhere. Call it with (stage, bytes done, bytes in all).
+    """How far something is, with rate and time left: a moving line on a terminal, now and then a plain line elsewhere.
 
-    `total` is None or 0 when nobody knows. Use it as a context manager, so that its line is ended whatever happens.
+    Call it with (stage, bytes done, bytes in all); the last is None or 0 when nobody knows. Use it as a context
+    manager, so that its line is ended whatever happens.
     """
 
     WIDTH = 24
@@ -77,11 +78,20 @@ class Progress:
     INTERVAL = 0.1
     """Seconds between two drawings."""
 
-    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+    PLAIN_INTERVAL = 5.0
+    """Seconds between two plain lines, at least."""
+    PLAIN_SHARE = 10
+    """Percent after which the next plain line may come."""
+    PLAIN_SILENCE = 60.0
+    """Seconds after which it comes all the same."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic, silent: bool = False) -> None:
         self._stream = stream
         self._clock = clock
-        self._shown = stream.isatty()
+        self._silent = silent
+        self._moving = stream.isatty()
         self._stage = ""
+        self._told = 0
         self._began = self._drawn = 0.0
         self._offset = 0
 
@@ -92,30 +102,49 @@ class Progress:
         self._end_line()
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
-        if not self._shown:
+        if self._silent:
             return
         now = self._clock()
         if stage != self._stage:
             self._end_line()
-            self._stage, self._began, self._drawn, self._offset = stage, now, 0.0, done
-        if now - self._drawn >= self.INTERVAL or (total and done >= total):
+            self._stage, self._began, self._drawn = stage, now, 0.0 if self._moving else now
+            self._offset = self._told = done
+        elif done < self._offset:
+            self._began, self._offset = now, done
+        if not self._moving:
+            self._plain(now, done, total)
+        elif now - self._drawn >= self.INTERVAL or (total and done >= total):
             self._drawn = now
             columns = self._columns()
-            self._stream.write("\r\x1b[K" + self._render(now - self._began, done, total, columns)[:columns])
+            self._stream.write("\r\x1b[K" + self._line(now - self._began, done, total, columns)[:columns])
             self._stream.flush()
 
-    def _render(self, elapsed: float, done: int, total: int | None, columns: int) -> str:
+    def _plain(self, now: float, done: int, total: int | None) -> None:
+        """A line of its own, when the last one is old enough."""
+        silence = now - self._drawn
+        share = 100 * (done - self._told) / total if total else 0.0
+        if silence >= self.PLAIN_INTERVAL and (share >= self.PLAIN_SHARE or silence >= self.PLAIN_SILENCE):
+            self._drawn, self._told = now, done
+            self._stream.write(f"{self._stage}  {self._figures(now - self._began, done, total).strip()}\n")
+            self._stream.flush()
+
+    def _line(self, elapsed: float, done: int, total: int | None, columns: int) -> str:
+        """Stage, bar and figures; the bar takes what room the others leave."""
+        figures = self._figures(elapsed, done, total)
+        if not total:
+            return f"{self._stage}  {figures}"
+        width = max(0, min(self.WIDTH, columns - len(self._stage) - len(figures) - len("  [] ")))
+        filled = min(width, width * done // total)
+        return f"{self._stage}  [{'#' * filled}{'.' * (width - filled)}] {figures}"
+
+    def _figures(self, elapsed: float, done: int, total: int | None) -> str:
         """The rate counts from where this stage began, so a resumed download does not look faster than it is."""
         rate = (done - self._offset) / elapsed if elapsed > 0 else 0.0
         pace = f"  {format_bytes(int(rate))}/s" if rate else ""
         if not total:
-            return f"{self._stage}  {format_bytes(done)}{pace}"
+            return f"{format_bytes(done)}{pace}"
         left = f"  {format_duration(max(1, round((total - done) / rate)))} left" if rate and done < total else ""
-        share = f"{100 * done // total:3d} %  {format_bytes(done)} of {format_bytes(total)}"
-        rest = f" {share}{pace}{left}"
-        width = max(0, min(self.WIDTH, columns - len(self._stage) - len(rest) - len("  []")))
-        filled = min(width, width * done // total)
-        return f"{self._stage}  [{'#' * filled}{'.' * (width - filled)}]{rest}"
+        return f"{100 * done // total:3d} %  {format_bytes(done)} of {format_bytes(total)}{pace}{left}"
 
     def _columns(self) -> int:
         """How long a line may be: one that wraps could not be drawn over."""
@@ -125,7 +154,7 @@ class Progress:
             return self.COLUMNS - 1
 
     def _end_line(self) -> None:
-        if self._stage and self._shown:
+        if self._stage and self._moving:
             self._stream.write("\n")
             self._stream.flush()
         self._stage = ""

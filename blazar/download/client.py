@@ -52,7 +52,8 @@ class Client:
     def _connected(self, proxy: str | None, secure: bool) -> urllib3.PoolManager:
         options: dict[str, Any] = {"maxsize": self._connections, "num_pools": 4}
         if secure:
-            options["ssl_context"] = trust()
+            # No context of ours: urllib3 1.26 cannot check one against a host that is an IP address.
+            options |= {"cert_reqs": "CERT_REQUIRED", "ca_certs": authorities()}
         if proxy is None:
             return urllib3.PoolManager(**options)
         credentials = parse_url(proxy).auth
@@ -74,13 +75,18 @@ def proxy_for(url: str) -> str | None:
     return f"http://{proxy}" if proxy and "://" not in proxy else proxy or None
 
 
-def trust() -> ssl.SSLContext:
-    """Certificates are checked against the system's authorities; where it has none, against those of certifi."""
+def authorities() -> str | None:
+    """The file of certifi's authorities where the system has none of its own; None where it has, or the person has."""
     places = ssl.get_default_verify_paths()
     if places.cafile or (places.capath and any(Path(places.capath).iterdir())):
-        return ssl.create_default_context()
+        return None
     import certifi
-    return ssl.create_default_context(cafile=certifi.where())
+    return certifi.where()
+
+
+def trust() -> ssl.SSLContext:
+    """The same certificates for other clients than this one, host names checked."""
+    return ssl.create_default_context(cafile=authorities())
 
 
 def origin(url: str) -> tuple[str, str, int]:

@@ -21,7 +21,7 @@ Progress = Callable[[str, int, int | None], None]
 
 CONNECTIONS = 8
 RESTARTS = 8
-"""How often one download may begin anew."""
+"""How often one download may begin anew; the later half in one stream, since servers behind one name may disagree."""
 
 TICK = 0.1
 """Seconds between two calls of a Progress."""
@@ -135,17 +135,21 @@ class _Download:
         same = state.sha256 == self._sha256 if self._sha256 and state.sha256 else state.url == self._remote.shown
         if not same or not (self._sha256 or state.validator) or self._wish.size not in (None, state.size):
             self._partial.restart()
-        self._partial.state.url, self._partial.state.sha256 = self._remote.shown, self._sha256
+        state = self._partial.state
+        state.url, state.sha256 = self._remote.shown, self._sha256
+        if not self._sha256 and state.size:
+            # Nothing but the server can say whether this is still the file: leave it a byte to say it with.
+            state.done = state.done.clip(state.size - 1)
 
     def _digest(self) -> str:
         """Get what is missing, in as many rounds as it takes, and return the sha256 of the whole."""
         whole = False
-        for _ in range(RESTARTS):
+        for count in range(1, RESTARTS + 1):
             try:
                 return self._round(whole)
             except Restart as restart:
                 self._partial.restart()
-                whole = restart.whole
+                whole = restart.whole or count >= RESTARTS // 2
         self._partial.discard()
         raise DownloadChanged(url=self._remote.shown, reason="it changes on the server while it comes",
                               remedy="try again later")
@@ -162,10 +166,12 @@ class _Download:
                 self._tell("download", self._partial.state.done.total)
             if transfer.failure is not None:
                 raise transfer.failure
+            self._tell("download", self._partial.state.done.total)
             digest.end()
             while digest.is_alive():
                 self._tell("verify", digest.hashed)
                 digest.join(TICK)
+            self._tell("verify", digest.hashed)
             return digest.result()
         finally:
             transfer.end()

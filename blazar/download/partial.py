@@ -45,9 +45,9 @@ class State:
             known = cls(raw["url"], raw["sha256"], raw["size"], raw["validator"], done)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return cls()
-        texts = (known.url, known.sha256 or "", known.validator or "")
-        sound = raw.get("version") == VERSION and all(isinstance(text, str) for text in texts) and (
-            known.size is None or (type(known.size) is int and known.size >= done.end))
+        sound = (raw.get("version") == VERSION and isinstance(known.url, str)
+                 and all(text is None or isinstance(text, str) for text in (known.sha256, known.validator))
+                 and (known.size is None or (type(known.size) is int and known.size >= done.end)))
         return known if sound else cls()
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,7 +99,10 @@ class Partial:
         """Forget what has come; whose file it is to become stays."""
         with self.lock:
             assert self._descriptor is not None
-            os.ftruncate(self._descriptor, 0)
+            try:
+                os.ftruncate(self._descriptor, 0)
+            except OSError as error:
+                raise unwritable(error, self.target) from error
             self.state = State(self.state.url, self.state.sha256)
             self.kept = 0
 
@@ -128,7 +131,10 @@ class Partial:
 
     def discard(self) -> None:
         """Remove the partial and its state."""
-        remove(self.target)
+        try:
+            remove(self.target)
+        except OSError as error:
+            raise unwritable(error, self.target) from error
 
     def close(self) -> None:
         """Give the lock back; a lane that is late writes nothing any more."""

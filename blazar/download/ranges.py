@@ -185,6 +185,8 @@ class Transfer:
         with self._partial.lock:
             self._answers.add(answer)
         try:
+            if self._halt.is_set():
+                raise Halted
             refusal = None if answer.status in (200, 206, 416) else self._remote.refusal(answer)
             if refusal is not None:
                 raise refusal
@@ -198,13 +200,10 @@ class Transfer:
         """Put the body of `answer` where it belongs, as far as it is ours."""
         end = self._judge(answer, claim)
         for block in answer.blocks() if claim.start != end else ():
-            if self._halt.is_set():
-                raise Halted
             block = block if end is None else block[:end - claim.start]
             if self._wish.bucket is not None:
                 self._wish.bucket.take(len(block), self._halt.wait)
-            self._partial.write(claim.start, block)
-            claim.start += len(block)
+            self._put(claim, block)
             if not self._whole:
                 self._patience.came()
             if claim.start == end:
@@ -214,6 +213,14 @@ class Transfer:
         if end is None:
             self._learn(claim.start, answer)
             claim.end = claim.start
+
+    def _put(self, claim: Claim, block: bytes) -> None:
+        """Write `block`, unless the round is over: the partial may be another round's by then."""
+        with self._partial.lock:
+            if self._halt.is_set():
+                raise Halted
+            self._partial.write(claim.start, block)
+            claim.start += len(block)
 
     def _judge(self, answer: Answer, claim: Claim) -> int | None:
         """Where the body ends in the file. Raises Restart when it is not for `claim`."""
@@ -231,7 +238,8 @@ class Transfer:
             with self._partial.lock:
                 if self._active > 1 or state.done.total:
                     raise Restart(whole=True)
-                self._whole = self._whole or claim.end != state.size
+                continuable = claim.end == state.size and (answer.validator or state.sha256)
+                self._whole = self._whole or not continuable
                 claim.end = reading.end
         if reading.size is not None:
             self._learn(reading.size, answer)

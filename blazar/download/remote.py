@@ -137,8 +137,9 @@ class Remote:
             try:
                 response = self._client.get(url, {**headers, **credentials})
             except urllib3.exceptions.SSLError as error:
-                if "CERTIFICATE_VERIFY_FAILED" not in str(error):
+                if not isinstance(error.args[0], ValueError):
                     raise
+                # Only what is said of a certificate, by Python or by urllib3, is a ValueError.
                 raise DownloadFailed(url=self.shown, reason=f"the certificate of {origin(url)[1]} cannot be trusted "
                                      f"({error})", remedy="add its authority to the system's, or name a file with it "
                                      "in SSL_CERT_FILE") from error

@@ -43,11 +43,12 @@ class Patience:
         return True
 
     def pause(self, seconds: float) -> bool:
-        """Do as the server asks and wait; False when that would be too long."""
+        """Do as the server asks and wait, a second at least; False when that would be too long."""
         with self._lock:
             if seconds > LONGEST_PAUSE or self._paused + seconds > PAUSES:
                 return False
-            self._paused += max(1.0, seconds)
+            seconds = max(1.0, seconds)
+            self._paused += seconds
         self._sleep(seconds)
         return True
 

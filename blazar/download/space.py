@@ -12,7 +12,10 @@ KEPT = "what has come is kept, ask again to go on"
 
 def require(folder: Path, needed: int) -> None:
     """Raises DiskFull when the file system of `folder` has less than `needed` bytes for us."""
-    stat = os.statvfs(folder)
+    try:
+        stat = os.statvfs(folder)
+    except OSError as error:
+        raise unwritable(error, folder) from error
     free = stat.f_bavail * stat.f_frsize
     if needed > free:
         raise DiskFull(path=folder, needed=format_bytes(needed), free=format_bytes(free), kept=KEPT)

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 
-MEBIBYTE = 1024 * 1024
+MEGABYTE = 1_000_000
 
 BURST = 1.0
 """Seconds' worth of bytes that may come at once after a pause."""
@@ -37,5 +37,5 @@ class Bucket:
 
 
 def bucket_of(download_speed_limit_mb: int) -> Bucket | None:
-    """The bucket of the setting of that name, in MiB a second; None when there is no limit."""
-    return Bucket(download_speed_limit_mb * MEBIBYTE) if download_speed_limit_mb > 0 else None
+    """The bucket of the setting of that name, in MB a second; None when there is no limit."""
+    return Bucket(download_speed_limit_mb * MEGABYTE) if download_speed_limit_mb > 0 else None

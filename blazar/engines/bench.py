@@ -10,10 +10,10 @@ from statistics import fmean, stdev
 from typing import Any
 
 from blazar.engines import oneshot
-from blazar.engines.install.speed import ask, served
+from blazar.engines.install.speed import Fault, ask, served
 from blazar.engines.lane import Program
 from blazar.engines.tools import Tool
-from blazar.errors import EngineStartFailed, EngineToolFailed, UsageRefused
+from blazar.errors import EngineToolFailed, UsageRefused
 from blazar.store.installed import Installed
 
 TOOL = "llama-bench"
@@ -100,8 +100,15 @@ def _figure(entry: Mapping[str, Any], origin: str) -> Figure:
 
 def by_server(program: Program, origin: str, model: Installed, wanted: Wanted,
               extra: Mapping[str, str]) -> list[Figure]:
-    """What the engine's server says of its own speed, asked on a socket of ours. Raises EngineStartFailed."""
+    """What the engine's server says of its own speed, asked on a socket of ours. Raises EngineToolFailed."""
     wanted.check(model)
+    try:
+        return _asked(program, origin, model, wanted, extra)
+    except Fault as error:
+        raise EngineToolFailed(tool=program.argv[0], task=f"measure {model.name}", reason=error) from error
+
+
+def _asked(program: Program, origin: str, model: Installed, wanted: Wanted, extra: Mapping[str, str]) -> list[Figure]:
     ctx = wanted.prompt + wanted.generate + SLACK
     with served(program, model.file, extra, ctx) as address:
         def answer(prompt: Sequence[int], tokens: int) -> Mapping[str, Any]:
@@ -124,7 +131,7 @@ def _tokens(address: Path, count: int) -> list[int]:
     """`count` tokens of ordinary text, at least 16."""
     some = ask(address, "/tokenize", {"content": WORDS}).get("tokens")
     if not isinstance(some, list) or not some:
-        raise EngineStartFailed(reason="it tells no tokens of a text")
+        raise Fault("it tells no tokens of a text")
     wanted = max(16, count)
     return (some * (wanted // len(some) + 1))[:wanted]
 
@@ -134,7 +141,7 @@ def _rate(answer: Mapping[str, Any], step: str) -> float:
     timings = answer.get("timings")
     rate = timings.get(f"{step}_per_second") if isinstance(timings, dict) else None
     if not isinstance(rate, int | float) or not math.isfinite(rate) or rate <= 0:
-        raise EngineStartFailed(reason=f"it does not tell how fast the step {step!r} was")
+        raise Fault(f"it does not tell how fast the step {step!r} was")
     return float(rate)
 
 

@@ -8,9 +8,10 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from blazar.engines.builds import Build, listed
 from blazar.engines.program import EMBEDDED_FLAVOUR, EMBEDDED_MODULE, Program
@@ -29,6 +30,14 @@ class Rates:
 
     prompt: float = 0.0
     decode: float = 0.0
+
+
+def rates_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Rates]:
+    """Rates by tag out of `measurement` rows of one model, the newest first: of each build the last figures count."""
+    last: dict[tuple[str, str], float] = {}
+    for row in rows:
+        last.setdefault((row["engine"], row["task"]), row["rate"])
+    return {tag: Rates(last.get((tag, "prompt"), 0.0), last.get((tag, "generate"), 0.0)) for tag, _ in last}
 
 
 @dataclass(frozen=True)

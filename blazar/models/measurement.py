@@ -57,13 +57,3 @@ class Measurement(Table):
         """The rows of that file and subject as plain values, the newest first."""
         rows: Any = cls.select().where(cls.digest == digest, cls.subject == subject).order_by(cls.id.desc()).dicts()
         return list(rows)
-
-    @classmethod
-    @query
-    def rates(cls, digest: str) -> dict[str, dict[str, float]]:
-        """The newest speed of that file by engine and task."""
-        rows: Any = cls.select(cls.engine, cls.task, cls.rate).where(cls.digest == digest).order_by(cls.id).tuples()
-        found: dict[str, dict[str, float]] = {}
-        for engine, task, rate in rows:
-            found.setdefault(engine, {})[task] = rate
-        return found

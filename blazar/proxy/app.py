@@ -22,6 +22,7 @@ from blazar.proxy.request import REQUEST, Request
 from blazar.proxy.routes import ROUTES, Route, allowed, dialect_of, methods
 from blazar.proxy.wire.request_head import glance
 from blazar.proxy.wire.sinks import SocketSink
+from blazar.telemetry.metrics import status_class
 
 log = logging.getLogger("blazar.proxy")
 
@@ -33,6 +34,7 @@ class Application:
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
+        self._draining = lambda: gateway.draining
         self._falcon = falcon.App()
         self._falcon.add_error_handler((Exception, falcon.HTTPError), self._unrouted)
         for path in dict.fromkeys(route.path for route in ROUTES):
@@ -41,7 +43,7 @@ class Application:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         gateway = self.gateway
         request = Request(environ, max_body=gateway.max_body, write_timeout=gateway.write_timeout,
-                          pace=gateway.pace, draining=lambda: gateway.draining)
+                          pace=gateway.pace, draining=self._draining)
         environ[REQUEST] = request
         try:
             gateway.hosts.check(request.host)
@@ -85,7 +87,7 @@ class Application:
 
     def _count(self, request: Request) -> None:
         route, sink = request.route, request.sink
-        status = f"{sink.status // 100}xx" if sink.started else "gone"
+        status = status_class(sink.status) if sink.started else "gone"
         if route is None:
             self.gateway.metrics.requests.add(dialect_of(request.path), "none", status)
         else:
@@ -97,7 +99,7 @@ class Application:
         sink = SocketSink(client, closing=True, unread=True, headless=method == "HEAD",
                           write_timeout=self.gateway.write_timeout)
         status, body = self.gateway.dialects[dialect_of(path)].error(error)
-        self.gateway.metrics.requests.add(dialect_of(path), "none", f"{status // 100}xx")
+        self.gateway.metrics.requests.add(dialect_of(path), "none", status_class(status))
         try:
             send_whole(sink, status, [], body)
         except ClientGone:

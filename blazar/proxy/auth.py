@@ -1,6 +1,6 @@
 """API keys: who is calling, and which models they may use. One function for every route.
 
-Keys are compared as SHA-256 digests, each with each, so the time says nothing about how close a guess came.
+Keys are looked up and compared as SHA-256 digests, so the time says nothing about how close a guess came.
 """
 
 import hashlib
@@ -33,6 +33,7 @@ class KeyRing:
         """`resolve` gives the canonical name of a reference, or raises a BlazarError."""
         self._resolve = resolve
         self._keys = [_api_key(number, entry) for number, entry in enumerate(entries, 1)]
+        self._by_digest = {key.digest: key for key in self._keys}
 
     @property
     def active(self) -> bool:
@@ -47,11 +48,8 @@ class KeyRing:
         if not self._keys:
             return None
         digest = hashlib.sha256(_presented(headers).encode("latin-1", "replace")).digest()
-        found = None
-        for key in self._keys:
-            if hmac.compare_digest(digest, key.digest):
-                found = key
-        if found is None:
+        found = self._by_digest.get(digest)
+        if found is None or not hmac.compare_digest(digest, found.digest):
             raise Unauthenticated
         return found
 

@@ -39,7 +39,8 @@ class Dispatch:
         self._header_timeout = header_timeout
         self._metrics = metrics
 
-    def __call__(self, exchange: Exchange) -> Reply:
+    def send(self, exchange: Exchange) -> Reply:
+        """The last step of the pipeline."""
         assert exchange.endpoint is not None, "stage admission has run"
         streams = exchange.stream or not exchange.dialect.relays
         meter = Meter(self._metrics.inter_token.series(exchange.model) if streams else None)
@@ -64,18 +65,18 @@ class Dispatch:
 def _watched(exchange: Exchange, call: Call, read: Callable[[Exchange, Call], Result]) -> Result:
     """Ask the child and `read` its answer, for as long as the client is there."""
     exchange.interrupt = call.interrupt
+    exchange.sink.watch(call.interrupt)
     try:
-        with exchange.sink.watching(call.interrupt):
-            if exchange.ended_by is not None:
-                raise exchange.ended_by
-            call.ask(exchange)
-            if call.head.status == 401:
-                raise ChildFailed(model=exchange.model, reason="it does not accept our secret")
-            return read(exchange, call)
+        if exchange.ended_by is not None:
+            raise exchange.ended_by
+        if call.ask(exchange).status == 401:
+            raise ChildFailed(model=exchange.model, reason="it does not accept our secret")
+        return read(exchange, call)
     except (ChildFailed, BadFraming) as error:
         _say_why(exchange, error)
         raise
     finally:
+        exchange.sink.unwatch()
         exchange.interrupt = None
 
 

@@ -6,7 +6,6 @@ translate.
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -45,8 +44,11 @@ class Sink(Protocol):
     def abort(self) -> None:
         """End the connection so that the client can tell the body is not whole."""
 
-    def watching(self, on_gone: Callable[[], None]) -> AbstractContextManager[None]:
-        """A block in which `on_gone` is called, from the event loop, as soon as the client is gone."""
+    def watch(self, on_gone: Callable[[], None]) -> None:
+        """Until `unwatch`, call `on_gone`, from the event loop, as soon as the client is gone."""
+
+    def unwatch(self) -> None:
+        """The end of `watch`."""
 
 
 def send_whole(sink: Sink, status: int, headers: list[tuple[str, str]], body: bytes,
@@ -77,7 +79,7 @@ class Retryable(Exception):
         self.unreachable = unreachable
 
 
-@dataclass
+@dataclass(slots=True)
 class Usage:
     """Tokens and times of one answer, as the engine counted them; times in nanoseconds, 0 when unknown."""
 
@@ -90,7 +92,7 @@ class Usage:
     """The engine told no count; this one is a guess."""
 
 
-@dataclass
+@dataclass(slots=True)
 class ToolCall:
     """One call of a tool by the model; `arguments` is the JSON text exactly as the model wrote it."""
 
@@ -99,7 +101,7 @@ class ToolCall:
     arguments: str
 
 
-@dataclass
+@dataclass(slots=True)
 class Answer:
     """A whole answer: text, thinking, tool calls, and why it ended.
 
@@ -115,7 +117,7 @@ class Answer:
     usage: Usage = field(default_factory=Usage)
 
 
-@dataclass
+@dataclass(slots=True)
 class Inputs:
     """What is to be embedded, in order: texts or lists of token ids. With `truncate` what is too long is cut off."""
 
@@ -123,7 +125,7 @@ class Inputs:
     truncate: bool = False
 
 
-@dataclass
+@dataclass(slots=True)
 class Embedded:
     """One vector for each input, in the order of the inputs, and the tokens they were made of."""
 
@@ -148,7 +150,7 @@ class Translator(Protocol):
         """An in-stream error, after which nothing follows."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Exchange:
     """One client request.
 
@@ -219,7 +221,7 @@ class Exchange:
             self.interrupt()
 
 
-@dataclass
+@dataclass(slots=True)
 class Reply:
     """How an exchange ended: status, whether it ran to its end, what it used, and the error that was told inside a
     stream which had begun."""

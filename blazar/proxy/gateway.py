@@ -19,7 +19,7 @@ from blazar.proxy.dispatch import Dispatch
 from blazar.proxy.hosts import HostCheck
 from blazar.proxy.json_scan import BodyReader
 from blazar.proxy.ledger import Ledger
-from blazar.proxy.pipeline import Forward, Stage, compose
+from blazar.proxy.pipeline import Forward, Stage, Step, compose
 from blazar.proxy.stages.admission import Admission
 from blazar.proxy.stages.auth import Auth
 from blazar.proxy.stages.capability import Capability
@@ -54,6 +54,7 @@ class Gateway:
         self.hosts = HostCheck(config)
         self.cors = Cors(config)
         self.metrics = Metrics()
+        self.metrics.in_flight.read = ledger.under_way
         self.audit = AuditLog(paths.audit_log) if config.audit_log else None
         self.max_body = config.max_body_mb << 20
         self.draining = False
@@ -67,7 +68,7 @@ class Gateway:
             OpenAIDialect(reader), OllamaDialect(reader), AnthropicDialect(reader))}
         self.dispatch = Dispatch(self.pool, config.child_header_timeout_secs or None, self.metrics)
         self._answering: dict[frozenset[str], Forward] = {}
-        self._stages: dict[str, Stage] = {
+        self._stages: dict[str, Stage | Step] = {
             "trace": Trace(ledger, self.metrics, self.audit), "name": Name(directory), "auth": Auth(self.keys),
             "quota": Quota(ledger.accounts, self.metrics), "capability": Capability(directory), "knobs": knobs,
             "retry": Retry(directory, self.metrics), "charge": Charge(ledger.accounts, self.metrics),
@@ -98,7 +99,7 @@ class Gateway:
     def answering(self, names: frozenset[str]) -> Forward:
         """The named stages around `dispatch`, strung together once and not for each request."""
         if names not in self._answering:
-            self._answering[names] = self.pipeline(names, self.dispatch)
+            self._answering[names] = self.pipeline(names, self.dispatch.send)
         return self._answering[names]
 
     def start(self) -> "Gateway":

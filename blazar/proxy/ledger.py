@@ -16,7 +16,7 @@ KEPT = 600.0
 """Seconds after its last use for which an idle child is still reported."""
 
 
-@dataclass
+@dataclass(slots=True)
 class _Count:
     in_flight: int = 0
     last_used: float = 0.0
@@ -80,7 +80,9 @@ class Ledger:
                 self._drains.pop(child_id, None)
 
     def _touch(self, child_id: str, step: int) -> _Count:
-        count = self._counts.setdefault(child_id, _Count())
+        count = self._counts.get(child_id)
+        if count is None:
+            count = self._counts[child_id] = _Count()
         count.in_flight += step
         count.last_used = self._clock()
         self.revision += 1

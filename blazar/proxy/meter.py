@@ -14,6 +14,7 @@ from blazar.telemetry.metrics import Series
 
 KEPT = 4096
 """Bytes at the end of an answer in which its counts are looked for."""
+TWICE_KEPT = 2 * KEPT
 EVENT_ENDS = (b"\n\n", b"\r\n\r\n")
 MOST = (1 << 63) - 1
 """The largest count that is told: clients read 64-bit integers."""
@@ -44,9 +45,10 @@ class Meter:
                 self._gaps.observe(now - self.heard)
             self.events += payload.count(b"\n\n") or payload.count(b"\r\n\r\n")
         self.heard = now
-        self._kept += payload
-        if len(self._kept) > 2 * KEPT:
-            del self._kept[:-KEPT]
+        kept = self._kept
+        kept += payload
+        if len(kept) > TWICE_KEPT:
+            del kept[:-KEPT]
 
     @property
     def between_events(self) -> bool:
@@ -106,19 +108,21 @@ def _positive(value: Any) -> int:
 def take_counts(total: Usage, chunk: dict[str, Any]) -> None:
     """Take over token counts and times from one chunk: `usage` is OpenAI's object, `timings` llama.cpp's."""
     usage, timings = chunk.get("usage"), chunk.get("timings")
-    if isinstance(timings, dict):
+    if type(timings) is dict:
         total.cached_tokens = _number(timings.get("cache_n"))
         total.prompt_tokens = _number(timings.get("prompt_n")) + total.cached_tokens
         total.completion_tokens = _number(timings.get("predicted_n"))
         total.prompt_ns = _number(timings.get("prompt_ms"), 1_000_000)
         total.completion_ns = _number(timings.get("predicted_ms"), 1_000_000)
-    if isinstance(usage, dict):
+    if type(usage) is dict:
         total.prompt_tokens = _number(usage.get("prompt_tokens"))
         total.completion_tokens = _number(usage.get("completion_tokens"))
         details = usage.get("prompt_tokens_details")
-        if isinstance(details, dict):
+        if type(details) is dict:
             total.cached_tokens = _number(details.get("cached_tokens"))
 
 
 def _number(value: Any, scale: int = 1) -> int:
+    if type(value) is int and scale == 1 and 0 <= value <= MOST:
+        return value
     return round(min(max(0, value * scale), MOST)) if isinstance(value, _NUMBER) else 0

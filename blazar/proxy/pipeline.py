@@ -2,15 +2,19 @@
 
 A stage is called with the exchange and with everything that comes after it: `stage(exchange, forward)`. It acts,
 calls `forward` none, one or several times, and acts again; what it must undo stands in a `finally`. The answer
-itself is pushed into `exchange.sink`, so a stage ends only after the last byte.
+itself is pushed into `exchange.sink`, so a stage ends only after the last byte. A stage of STEPS, which only looks or
+amends, gets the exchange alone: `step(exchange)` returns, or raises.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from types import FunctionType
+from typing import Any
 
 from blazar.proxy.exchange import Exchange, Reply
 
 Forward = Callable[[Exchange], Reply]
 Stage = Callable[[Exchange, Forward], Reply]
+Step = Callable[[Exchange], None]
 
 ORDER = (
     # once for each exchange
@@ -27,6 +31,9 @@ ORDER = (
     "admission",  # ready, and a lease of it
 )
 
+STEPS = frozenset({"name", "auth", "capability", "knobs", "resolve"})
+"""Stages after which nothing is to be undone."""
+
 GENERATION = frozenset(ORDER)
 """The stage set of routes that make a model answer."""
 ASKING = frozenset({"trace", "name", "auth", "quota", "capability", "knobs", "retry", "charge", "resolve",
@@ -38,14 +45,35 @@ UNLOADING = frozenset({"trace", "name", "auth"})
 """The stage set of a request that only names a model."""
 
 
-def compose(names: frozenset[str], stages: Mapping[str, Stage], last: Forward) -> Forward:
+def compose(names: frozenset[str], stages: Mapping[str, Step | Stage], last: Forward) -> Forward:
     """One callable that runs the named stages in ORDER around `last`."""
     forward = last
+    steps: list[Step] = []
     for name in reversed(ORDER):
-        if name in names:
-            forward = _around(stages[name], forward)
-    return forward
+        if name in names and name in STEPS:
+            steps.insert(0, _bound(stages[name]))
+        elif name in names:
+            forward = _around(_bound(stages[name]), _after(steps, forward))
+            steps = []
+    return _after(steps, forward)
+
+
+def _bound(stage: Any) -> Any:
+    # A bound method is called without a level of the C stack, which is copied whenever a request has to wait.
+    return stage if isinstance(stage, FunctionType) else stage.__call__
 
 
 def _around(stage: Stage, forward: Forward) -> Forward:
     return lambda exchange: stage(exchange, forward)
+
+
+def _after(steps: Iterable[Step], forward: Forward) -> Forward:
+    taken = tuple(steps)
+    if not taken:
+        return forward
+
+    def step_on(exchange: Exchange) -> Reply:
+        for step in taken:
+            step(exchange)
+        return forward(exchange)
+    return step_on

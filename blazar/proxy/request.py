@@ -1,7 +1,7 @@
 """`Request`: one HTTP request as a resource sees it: its head, its body once somebody reads it, and its sink."""
 
+import random
 import re
-import secrets
 from collections.abc import Callable
 from typing import Any
 
@@ -33,29 +33,35 @@ class Request:
     def __init__(self, environ: dict[str, Any], *, max_body: int, write_timeout: float,
                  read_timeout: float = READ_TIMEOUT, pace: Callable[[], None] = lambda: None,
                  draining: Callable[[], bool] = lambda: False) -> None:
+        # The environ holds this request, so it is not kept: the two would wait for Python's search for cycles.
         self.method: str = environ["REQUEST_METHOD"]
-        self.path: str = (environ.get("PATH_INFO") or "/").encode("latin-1").decode(errors="replace")
-        self.headers: dict[str, str] = environ.get(FIELDS) or _headers(environ)
+        path = environ.get("PATH_INFO") or "/"
+        self.path: str = path if path.isascii() else path.encode("latin-1").decode(errors="replace")
+        headers: dict[str, str] = environ.get(FIELDS) or _headers(environ)
+        self.headers = headers
         """By lower-case name."""
-        self.host = authority_of(environ.get("RAW_URI", "")) or self.headers.get("host", "")
+        self.host = authority_of(environ.get("RAW_URI", "")) or headers.get("host", "")
         """Host and port for which the request is meant."""
         self.cors: tuple[tuple[str, str], ...] = ()
         """What a browser is told about the page that sent this."""
-        given = self.headers.get("x-request-id", "")
-        self.id = given if _REQUEST_ID.fullmatch(given) else f"req_{secrets.token_hex(12)}"
+        given = headers.get("x-request-id")
+        self.id = given if given is not None and _REQUEST_ID.fullmatch(given) else new_id()
         self.api_key: Any = None
         self.route: Any = None
         """The row of the route table, once it is found."""
-        self._environ = environ
+        self._input = environ["wsgi.input"].read
+        self._length = int(environ.get("CONTENT_LENGTH") or 0)
+        self._has_body = self._length > 0 or "HTTP_TRANSFER_ENCODING" in environ
+        self._expects = environ.get(EXPECTS, "")
         self._max_body = max_body
         self._pace = pace
         self._read_timeout = read_timeout
-        self._has_body = _has_body(environ)
-        self._waits_itself = CLIENT in environ
+        client = environ.get(CLIENT)
+        self._waits_itself = client is not None
         """Its client's connection keeps the time of reads."""
-        client = environ.get(CLIENT) or StockClient(environ["gunicorn.socket"])
-        self.sink = SocketSink(client, old=environ.get("SERVER_PROTOCOL") == "HTTP/1.0",
-                               closing="close" in self.headers.get("connection", "").lower(),
+        self.sink = SocketSink(client or StockClient(environ["gunicorn.socket"]),
+                               old=environ.get("SERVER_PROTOCOL") == "HTTP/1.0",
+                               closing="close" in headers.get("connection", "").lower(),
                                unread=self._has_body, headless=self.method == "HEAD",
                                write_timeout=write_timeout, draining=draining)
 
@@ -65,26 +71,36 @@ class Request:
         coding = self.headers.get("content-encoding", "").strip().lower()
         if coding not in ("", "identity"):
             raise CodingRefused(coding=coding[:40])
-        length = int(self._environ.get("CONTENT_LENGTH") or 0)
+        length = self._length
         if length > self._max_body:
             raise self._too_large()
-        if self._has_body and not self.sink.old and self._environ.get(EXPECTS, "").lower() == "100-continue":
+        if self._has_body and not self.sink.old and self._expects.lower() == "100-continue":
             self.sink.interim(b"HTTP/1.1 100 Continue\r\n\r\n")
+        data = self._read()
+        if not data or len(data) != length:
+            data = self._gather(data)
+        self.sink.unread = False
+        return data
+
+    def _gather(self, data: bytes) -> bytes:
+        """The whole of a body that comes in pieces, `data` first."""
         parts, size = [], 0
-        while data := self._read():
+        while data:
             parts.append(data)
             size += len(data)
             if size > self._max_body:
                 raise self._too_large()
+            if size == self._length:
+                break
             if size > READ_SIZE:
                 self._pace()  # bytes that are there already are read without waiting
-        if size < length:
+            data = self._read()
+        if size < self._length:
             raise ClientGone
-        self.sink.unread = False
         return b"".join(parts)
 
     def _read(self) -> bytes:
-        read = self._environ["wsgi.input"].read
+        read = self._input
         try:
             if self._waits_itself:
                 return read(READ_SIZE)
@@ -119,6 +135,6 @@ def _headers(environ: dict[str, Any]) -> dict[str, str]:
     return headers
 
 
-def _has_body(environ: dict[str, Any]) -> bool:
-    length = environ.get("CONTENT_LENGTH")
-    return bool(environ.get("HTTP_TRANSFER_ENCODING")) or (length is not None and length.strip("0") != "")
+def new_id() -> str:
+    """An id for a request that brought none; nobody needs to be kept from guessing it."""
+    return f"req_{random.getrandbits(96):024x}"

@@ -10,7 +10,7 @@ from blazar.engines.builds import Builds
 from blazar.engines.lane import Lane, Launch, engine_environment
 from blazar.engines.manifest import manifest_of
 from blazar.engines.program import Program
-from blazar.engines.routing import Rates, Routing, find_program
+from blazar.engines.routing import Routing, find_program, rates_of
 from blazar.errors import LoadFailed
 from blazar.models.catalog import Catalog
 from blazar.models.measurement import Measurement
@@ -64,8 +64,7 @@ class Loader:
         if fork is not None:
             return fork.program
         configured = settings.get("engine_routing") or {}
-        rates = {tag: Rates(speeds.get("prompt", 0.0), speeds.get("generate", 0.0))
-                 for tag, speeds in Measurement.rates(facts["digest"]).items()}
-        routing = Routing(settings.get("engine"), configured.get("mode") or "auto", configured.get("policy"), rates)
+        routing = Routing(settings.get("engine"), configured.get("mode") or "auto", configured.get("policy"),
+                          rates_of(Measurement.of(facts["digest"], "bench")))
         return find_program(model, self._engine_path, os.environ, [build for build in builds if build.kind == kind],
                             routing)

@@ -4,7 +4,7 @@ To count is a dictionary look-up and an addition: no lock, no I/O. One thread, o
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -40,6 +40,14 @@ class Metric:
         return f"{self.name}{suffix}{{{inner}}} {value}" if inner else f"{self.name}{suffix} {value}"
 
 
+CLASSES = tuple(f"{hundreds}xx" for hundreds in range(10))
+
+
+def status_class(status: int) -> str:
+    """The class of an HTTP status, for a label: 404 -> 4xx."""
+    return CLASSES[status // 100]
+
+
 class Counter(Metric):
     """Only grows."""
 
@@ -59,10 +67,17 @@ class Counter(Metric):
         return (self._sample(value, labels) for labels, value in sorted(self._values.items()))
 
 
-class Gauge(Counter):
-    """Grows and shrinks: `add` takes a negative step too."""
+class Gauge(Metric):
+    """What is at this moment: `read` is asked for it when somebody looks."""
 
     kind = "gauge"
+
+    def __init__(self, name: str, meaning: str) -> None:
+        super().__init__(name, meaning)
+        self.read: Callable[[], float] = lambda: 0
+
+    def _samples(self) -> Iterator[str]:
+        yield self._sample(self.read(), ())
 
 
 class Histogram(Metric):

@@ -10,6 +10,8 @@ from tests.support.lane_catalog import LaneCatalog
 from tests.support.shell import Shell
 from tests.support.stub_model import write_header
 
+UNKNOWN = "odd:f32 did not load: its architecture is 'examplemoe', which this engine does not know"
+
 
 @pytest.fixture
 def shell(tmp_path):
@@ -45,8 +47,7 @@ def test_the_lane_is_offered_installed_and_used(shell, catalog, tmp_path):
     assert [line.split()[:2] for line in listed[1:]] == [["example", "examplemoe"], ["other", "zzz"]]
     shell.start()
     status, words = chat(shell)
-    assert (status, words) == (503, "odd:f32 did not load: its architecture is 'examplemoe', which this engine does not "
-                                    "know; `blazar engine lane example` installs an engine that does")
+    assert (status, words) == (503, f"{UNKNOWN}; `blazar engine lane example` installs an engine that does")
     assert shell.ok("engine", "lane", "example") == "installed fork-example\n"
     assert shell.ok("engine", "lane", "example") == "fork-example is installed already\n"
     status, words = chat(shell)
@@ -65,9 +66,8 @@ def test_without_a_lane_the_words_say_what_else_to_try(shell, tmp_path):
     listed = shell("engine", "lane")
     assert listed.stderr == "blazar: no catalog is asked: capability_registry_url is unset\n"
     shell.start()
-    assert chat(shell) == (503, "odd:f32 did not load: its architecture is 'examplemoe', which this engine does not know; "
-                                "`blazar engine update` may bring one that does, and `blazar engine lane` lists engines "
-                                "for single architectures")
+    assert chat(shell) == (503, f"{UNKNOWN}; `blazar engine update` may bring one that does, and `blazar engine lane` "
+                                f"lists engines for single architectures")
 
 
 def test_a_catalog_that_is_away_is_told_and_what_was_read_is_used(shell, catalog):

@@ -7,6 +7,7 @@ import pytest
 from blazar.engines.builds import Builds
 from blazar.models.base import close_database
 from blazar.models.engine import Engine
+from blazar.models.measurement import Measurement
 from blazar.paths import Paths
 from blazar.store.store import Store
 from tests.support.daemon import STUB_ENGINE, Daemon
@@ -55,6 +56,21 @@ def test_the_build_in_use_serves_and_a_pin_wins_over_it(daemon):
     log = daemon.paths.daemon_log.read_text()
     assert f"{one}: the model's name has no effect: the engine b2 has no --alias" in log
     assert len(list(daemon.paths.manifests.iterdir())) == 2
+
+
+def test_with_a_policy_the_build_that_measured_better_serves(daemon):
+    model = daemon.install("one")
+    install(daemon.paths, "b1", lacks="--alias")
+    install(daemon.paths, "b2", active=True)
+    row = {"subject": "bench", "model": model, "digest": Store(daemon.paths).describe(model)["digest"], "tokens": 32,
+           "method": "llama-bench", "task": "generate", "deviation": 0.0, "runs": 3, "conditions": "{}",
+           "measured_at": "2026-01-01T00:00:00Z"}
+    Measurement.add([{**row, "engine": "b1", "rate": 90.0}, {**row, "engine": "b2", "rate": 60.0}])
+    close_database()
+    daemon.settings["engine_routing"] = {"mode": "auto", "policy": "throughput"}
+    daemon.start()
+    load(daemon, model)
+    assert "--alias" not in command_of(daemon, model)
 
 
 def test_a_pin_that_names_nothing_and_a_flag_that_must_be_there(daemon):

@@ -105,8 +105,10 @@ class File:
     chunked: bool = False
     """Sent without a length."""
     stale: bytes | None = None
-    """With `changes_after`: the content and ETag of the first requests."""
+    """With `changes_after` and `stale_etag`: the content of the first requests."""
+    stale_etag: str | None = None
     changes_after: int = 0
+    ignores_if_range: bool = False
 
     def answer(self, seen: Seen) -> Reply:
         if self.scripted:
@@ -117,19 +119,18 @@ class File:
             return Reply(302, headers={"Location": self.redirect})
         if self.token is not None and seen.headers.get("authorization") != f"Bearer {self.token}":
             return Reply(403 if "authorization" in seen.headers else 401, b"no")
-        content = self.content
+        content, etag = self.content, self.etag
         if self.stale is not None and self.changes_after > 0:
             self.changes_after -= 1
-            content = self.stale
+            content, etag = self.stale, self.stale_etag
         if self.corrupt:
             middle = len(content) // 2
             content = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1:]
-        return self._whole_or_range(seen, content)
+        return self._whole_or_range(seen, content, self._validators(content, etag))
 
-    def _whole_or_range(self, seen: Seen, content: bytes) -> Reply:
-        headers = self._validators(content)
+    def _whole_or_range(self, seen: Seen, content: bytes, headers: dict[str, str]) -> Reply:
         asked = re.fullmatch(r"bytes=([0-9]+)-([0-9]*)", seen.range or "")
-        condition = seen.headers.get("if-range")
+        condition = None if self.ignores_if_range else seen.headers.get("if-range")
         if asked and condition is not None and condition not in (headers.get("ETag"), headers.get("Last-Modified")):
             asked = None
         if not asked:
@@ -140,8 +141,8 @@ class File:
             return Reply(500, b"broken")
         return _RANGES[self.ranges](self, memoryview(content), start, end + 1, headers)
 
-    def _validators(self, content: bytes) -> dict[str, str]:
-        etag = self.etag if self.etag is not None else _etag(content)
+    def _validators(self, content: bytes, etag: str | None) -> dict[str, str]:
+        etag = _etag(content) if etag is None else etag
         headers = {"ETag": etag} if etag else {}
         if self.last_modified:
             headers["Last-Modified"] = self.last_modified

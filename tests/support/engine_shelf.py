@@ -31,8 +31,9 @@ class EngineShell(Shell):
         return {build_of(pid) for pid in processes.marked(Paths(self.data).data_dir_id)} - {""}
 
     def ask(self, model: str) -> int:
-        """The status of an answer of the daemon; no chat, since what a random model writes may parse as none."""
-        body = json.dumps({"model": model, "prompt": "Once", "max_tokens": 4}).encode()
+        """The status of an answer of the daemon; no chat and no chance: what a random model writes may be no
+        text."""
+        body = json.dumps({"model": model, "prompt": "Once", "max_tokens": 4, "temperature": 0}).encode()
         with urllib.request.urlopen(f"{self.url}/v1/completions", body, timeout=60) as answer:
             return answer.status
 

@@ -18,6 +18,8 @@ from tools.bench import counts, machine, process, programs
 from tools.bench.targets import START_LIMIT, Target
 
 KEYS = 8
+SLOTS = 256
+"""As many as Blazar allows; so many connections to the engine are kept, as the others keep theirs."""
 LIMITS = {"rpm": 10**9, "tpm": 10**9, "daily_tokens": 10**12, "max_concurrent": 10**5}
 """Limits that no run reaches: they are kept, and never refuse."""
 SAY_VERSIONS = ("import falcon, gevent, gunicorn, platform; print(f'(Python {platform.python_version()}, gunicorn "
@@ -130,7 +132,7 @@ def limits(active: frozenset[str]) -> dict[str, int]:
 
 
 def config_text(secrets: list[str], active: frozenset[str]) -> str:
-    """The defaults, and API keys with their limits."""
+    """The defaults, API keys with their limits, and the slots of our engine, which answers everybody at once."""
     kept = "".join(f"{name} = {value}\n" for name, value in limits(active).items())
-    return "".join(f'[[keys]]\nname = "bench {number}"\nkey = "{secret}"\n{kept}\n'
+    return f"slots = {SLOTS}\n\n" + "".join(f'[[keys]]\nname = "bench {number}"\nkey = "{secret}"\n{kept}\n'
                    for number, secret in enumerate(secrets))

@@ -49,7 +49,7 @@ def total(costs: list[Cost]) -> float:
 
 
 def measure(gateway: Gateway, calls: int = CALLS, samples: int = SAMPLES) -> list[Cost]:
-    """The cost of the API key's check, of the body's parse, of stringing the stages together, and of each stage."""
+    """The cost of the API key's check, of the body's parse, and of each stage."""
     dialect = gateway.dialects["openai"]
     key = gateway.keys.identify(HEADERS)
 
@@ -64,19 +64,18 @@ def measure(gateway: Gateway, calls: int = CALLS, samples: int = SAMPLES) -> lis
     timed: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
         # name: what is called, and what makes its argument
         "key": (gateway.keys.identify, lambda: HEADERS), OUTSIDE: (exchange, lambda: None),
-        "stringing": (lambda names: gateway.pipeline(names, _answered), lambda: frozenset(ORDER)),
         **{name: (staged(count), exchange) for count, name in enumerate(("", *ORDER))}}
     best = dict.fromkeys(timed, float("inf"))
     for _ in range(samples):
         for name, (call, argument) in timed.items():
             best[name] = min(best[name], _microseconds(call, [argument() for _ in range(calls)]))
     stages = [Cost(name, best[name] - best[before]) for before, name in zip(("", *ORDER), ORDER, strict=False)]
-    return [*(Cost(name, best[name]) for name in ("key", OUTSIDE, "stringing")), *stages]
+    return [*(Cost(name, best[name]) for name in ("key", OUTSIDE)), *stages]
 
 
 def _answered(exchange: Exchange) -> Reply:
     """In place of dispatch: notes of a good answer what dispatch would."""
-    vars(exchange).update(usage=USAGE, sent=exchange.started, first_byte=exchange.started + 0.001)
+    exchange.usage, exchange.sent, exchange.first_byte = USAGE, exchange.started, exchange.started + 0.001
     return Reply(200, usage=USAGE)
 
 

@@ -14,10 +14,10 @@ from blazar.engines.install.lanes import NAME
 from blazar.engines.install.retention import prune
 from blazar.engines.install.shelf import KIND, Shelf
 from blazar.engines.install.sources import Source
-from blazar.engines.install.speed import starts
+from blazar.engines.install.speed import Fault, starts
 from blazar.engines.install.toolchain import Toolchain
 from blazar.engines.lane import Program
-from blazar.errors import BuildFailed, EngineStartFailed, StoreUnwritable, UsageRefused
+from blazar.errors import BuildFailed, StoreUnwritable, UsageRefused
 from blazar.models.catalog import Catalog
 from blazar.paths import Paths
 from blazar.store.locks import told_in_words
@@ -109,8 +109,8 @@ def build(shelf: Shelf, plan: Plan, use: bool = True, again: bool = False, keep:
           env: Mapping[str, str] = os.environ) -> tuple[Build, list[str]]:
     """Carry the plan out: the new build, in use unless `use` is False, and the tags of builds beyond the newest `keep`.
 
-    Nothing is left of a build that failed or was interrupted but its log. Raises BuildFailed, StoreUnwritable,
-    EngineStartFailed or EnginesBusy.
+    Nothing is left of a build that failed or was interrupted but its log. Raises BuildFailed, StoreUnwritable or
+    EnginesBusy.
     """
     with shelf.changing():
         before = next((build for build in shelf.builds.every() if build.tag == plan.tag), None)
@@ -166,8 +166,9 @@ def _check(plan: Plan, built: Path) -> None:
                           remedy="see that it is a whole tree of llama.cpp")
     try:
         starts(Program(KIND, (str(built / SERVER),), plan.tag), {})
-    except EngineStartFailed as error:
-        raise BuildFailed(tag=plan.tag, reason=error.message, remedy="what was in use stays in use") from error
+    except Fault as error:
+        raise BuildFailed(tag=plan.tag, reason=f"its server does not start: {error}",
+                          remedy="what was in use stays in use") from error
 
 
 def _copy(built: Path, names: Sequence[str], folder: Path) -> None:

@@ -16,9 +16,9 @@ from blazar.engines.install.flavour import Machine, ladder
 from blazar.engines.install.installer import Wishes, find_program
 from blazar.engines.install.lanes import LaneAsset, read_catalog
 from blazar.engines.install.shelf import KIND, Shelf
-from blazar.engines.install.speed import starts
+from blazar.engines.install.speed import Fault, starts
 from blazar.engines.program import Program
-from blazar.errors import ArchiveRefused, EngineStartFailed, LaneNotFound, NoAssetHere
+from blazar.errors import ArchiveRefused, BuildRefused, LaneNotFound, NoAssetHere
 from blazar.hardware.census import census
 from blazar.models.catalog import Catalog
 from blazar.models.engine import Engine
@@ -50,7 +50,7 @@ class Forks:
     def install(self, name: str, wishes: Wishes, progress: Progress) -> tuple[Build, bool]:
         """Install the lane's build beside the others; and whether anything changed.
 
-        Raises LaneNotFound, NoAssetHere, ArchiveRefused, EngineStartFailed or what a download raises.
+        Raises LaneNotFound, NoAssetHere, ArchiveRefused, BuildRefused or what a download raises.
         """
         with self._shelf.changing():
             row = next((row for row in Catalog.every() if row["name"] == name and row["offered"]), None)
@@ -84,8 +84,9 @@ class Forks:
             program.chmod(0o755)
             try:
                 starts(Program(KIND, (str(program),), tag, tag=tag), wishes.env)
-            except EngineStartFailed as error:
-                raise EngineStartFailed(reason=f"{error.message}; the lane {name} was not installed") from error
+            except Fault as error:
+                raise BuildRefused(tag=tag, reason=f"it does not start on this machine: {error}",
+                                   remedy="nothing was installed") from error
             return self._shelf.place(folder, program, tag, asset.flavour,
                                      f"lane {name} of {urlsplit(asset.url).netloc}", asset.sha256, FORKS)
 

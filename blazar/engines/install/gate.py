@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blazar.engines.builds import Build
-from blazar.engines.install.speed import decode_rate, starts
+from blazar.engines.install.speed import Fault, decode_rate, starts
 from blazar.engines.program import Program
-from blazar.errors import BuildRefused, EngineStartFailed
+from blazar.errors import BuildRefused
 
 CLOSE = 0.5
 """A build that reaches this share of what it must reach is measured a second time."""
@@ -61,21 +61,21 @@ def must_start(program: Program, tag: str, env: Mapping[str, str], remedy: str =
     """Raise BuildRefused, with the program's own words, unless it runs on this machine at all."""
     try:
         starts(program, env)
-    except EngineStartFailed as error:
-        raise BuildRefused(tag=tag, reason=f"it does not start on this machine: {error.message}",
+    except Fault as error:
+        raise BuildRefused(tag=tag, reason=f"it does not start on this machine: {error}",
                            remedy=remedy) from error
 
 
 def _rate(build: Build, model: Model, env: Mapping[str, str]) -> float | None:
     try:
         return decode_rate(build.program, model.file, env)
-    except EngineStartFailed:
+    except Fault:
         return None
 
 
 def _measured(new: Build, model: Model, env: Mapping[str, str], stays: str) -> float:
     try:
         return decode_rate(new.program, model.file, env)
-    except EngineStartFailed as error:
-        raise BuildRefused(tag=new.tag, reason=f"it does not run {model.name}: {error.message}",
+    except Fault as error:
+        raise BuildRefused(tag=new.tag, reason=f"it does not run {model.name}: {error}",
                            remedy=f"{stays}; `blazar engine remove {new.tag}` deletes it") from error

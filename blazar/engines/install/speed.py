@@ -21,7 +21,6 @@ from typing import Any
 
 from blazar.engines.oneshot import ending, kept, last_words
 from blazar.engines.program import EMBEDDED_MODULE, Program
-from blazar.errors import EngineStartFailed
 from blazar.paths import package_home
 from blazar.units import format_duration
 
@@ -42,24 +41,28 @@ ANSWER_BYTES = 8 << 20
 PROMPT = "Once"
 
 
+class Fault(Exception):
+    """What a program did in place of what was asked of it, in words that go into a longer message."""
+
+
 def starts(program: Program, extra: Mapping[str, str]) -> str:
-    """What the program says to `--version`. Raises EngineStartFailed with its words when it does not run here."""
+    """What the program says to `--version`. Raises Fault with its words when it does not run here."""
     try:
         done = subprocess.run([*program.argv, "--version"], env=environment(program, extra), stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=START_LIMIT, cwd="/")
     except subprocess.TimeoutExpired as error:
-        raise EngineStartFailed(reason=f"it told no version within {format_duration(START_LIMIT)}") from error
+        raise Fault(f"it told no version within {format_duration(START_LIMIT)}") from error
     except OSError as error:
-        raise EngineStartFailed(reason=str(error)) from error
+        raise Fault(str(error)) from error
     said = done.stdout.decode(errors="replace")
     if done.returncode != 0:
-        raise EngineStartFailed(reason=f"{ending(done.returncode)}{last_words(said)}")
+        raise Fault(f"{ending(done.returncode)}{last_words(said)}")
     return said.strip()
 
 
 def decode_rate(program: Program, model: Path, extra: Mapping[str, str]) -> float:
     """Tokens a second that the program writes with `model`: of several answers the fastest, since a busy machine only
-    ever slows one down. Raises EngineStartFailed."""
+    ever slows one down. Raises Fault."""
     with served(program, model, extra) as address:
         _write(address, WARM_UP)
         rates: list[float] = []
@@ -71,7 +74,7 @@ def decode_rate(program: Program, model: Path, extra: Mapping[str, str]) -> floa
 
 @contextlib.contextmanager
 def served(program: Program, model: Path, extra: Mapping[str, str], ctx: int = CTX) -> Iterator[Path]:
-    """The socket of an engine that serves `model` for as long as the block lasts. Raises EngineStartFailed."""
+    """The socket of an engine that serves `model` for as long as the block lasts. Raises Fault."""
     with tempfile.TemporaryDirectory(prefix="blazar-engine-") as folder:
         address = Path(folder) / "engine.sock"
         argv = [*program.argv, "--model", str(model), "--host", str(address), "--port", "8080", "--parallel", "1",
@@ -82,7 +85,7 @@ def served(program: Program, model: Path, extra: Mapping[str, str], ctx: int = C
 
 
 def ask(address: Path, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON object that the engine answers to a POST of `body`. Raises EngineStartFailed."""
+    """The JSON object that the engine answers to a POST of `body`. Raises Fault."""
     try:
         with contextlib.closing(_Connection(address, LOAD_LIMIT)) as connection:
             connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
@@ -90,10 +93,9 @@ def ask(address: Path, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
             text = response.read(ANSWER_BYTES)
         answer = json.loads(text) if response.status == 200 else None
     except (OSError, ValueError, http.client.HTTPException) as error:
-        raise EngineStartFailed(reason=f"it did not answer {path} ({error})") from error
+        raise Fault(f"it did not answer {path} ({error})") from error
     if not isinstance(answer, dict):
-        raise EngineStartFailed(reason=f"it answered {path} with {response.status}: "
-                                       f"{text[:300].decode(errors='replace')}")
+        raise Fault(f"it answered {path} with {response.status}: {text[:300].decode(errors='replace')}")
     return answer
 
 
@@ -121,9 +123,9 @@ def _wait_ready(engine: "subprocess.Popen[bytes]", address: Path, log: Any) -> N
     deadline = time.monotonic() + LOAD_LIMIT
     while not _healthy(address):
         if engine.poll() is not None:
-            raise EngineStartFailed(reason=f"{ending(engine.returncode)}{last_words(_read(log))}")
+            raise Fault(f"{ending(engine.returncode)}{last_words(_read(log))}")
         if time.monotonic() > deadline:
-            raise EngineStartFailed(reason=f"it was not ready within {format_duration(LOAD_LIMIT)}")
+            raise Fault(f"it was not ready within {format_duration(LOAD_LIMIT)}")
         with contextlib.suppress(subprocess.TimeoutExpired):
             engine.wait(0.05)
 
@@ -152,13 +154,12 @@ def _write(address: Path, tokens: int) -> float:
             connection.request("POST", "/completion", body, {"Content-Type": "application/json"})
             response = connection.getresponse()
             if response.status != 200:
-                raise EngineStartFailed(reason=f"it answered {response.status}: "
-                                               f"{response.read(300).decode(errors='replace')}")
+                raise Fault(f"it answered {response.status}: {response.read(300).decode(errors='replace')}")
             written = _count(response, asked + LONGEST_RUN)
     except (OSError, http.client.HTTPException) as error:
-        raise EngineStartFailed(reason=f"it did not answer ({error})") from error
+        raise Fault(f"it did not answer ({error})") from error
     if written == 0:
-        raise EngineStartFailed(reason=f"it wrote nothing where {tokens} tokens were asked for")
+        raise Fault(f"it wrote nothing where {tokens} tokens were asked for")
     return written / (time.monotonic() - asked)
 
 
@@ -170,7 +171,7 @@ def _count(lines: Iterable[bytes], deadline: float) -> int:
             try:
                 event = json.loads(line[len(b"data: "):])
             except ValueError as error:
-                raise EngineStartFailed(reason=f"it wrote what is no JSON: {line[:80]!r}") from error
+                raise Fault(f"it wrote what is no JSON: {line[:80]!r}") from error
             count = event.get("tokens_predicted")
             written = count if isinstance(count, int) else written + 1
             if event.get("stop") or time.monotonic() > deadline:

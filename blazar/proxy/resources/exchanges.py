@@ -16,5 +16,7 @@ def opened(gateway: Gateway, request: Request, route: Route) -> Exchange:
     exchange.api_key = request.api_key
     exchange.sink = request.sink
     exchange.headers = request.own_headers()
-    exchange.knobs.update((name, value) for name, value in request.headers.items() if name.startswith(HEADER_PREFIX))
+    knobs = [name for name in request.headers if name.startswith(HEADER_PREFIX)]
+    for name in knobs:
+        exchange.knobs[name] = request.headers[name]
     return exchange

@@ -24,9 +24,14 @@ class Admission:
         self._metrics = metrics
 
     def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
-        arrived = self._ledger.now()
-        leased = exchange.endpoint = self._lease(exchange)
-        self._metrics.queue.observe(self._ledger.now() - arrived)
+        known = exchange.endpoint
+        if known is not None and self._ledger.take(known.child_id):
+            leased, waited = known, 0.0
+        else:
+            arrived = self._ledger.now()
+            leased = exchange.endpoint = self._load(exchange)
+            waited = self._ledger.now() - arrived
+        self._metrics.queue.observe(waited)
         try:
             return forward(exchange)
         finally:
@@ -34,10 +39,8 @@ class Admission:
             if exchange.keep_alive is not None:
                 self._supervisor.keep_alive(exchange.model, exchange.keep_alive)
 
-    def _lease(self, exchange: Exchange) -> Endpoint:
-        known = exchange.endpoint
-        if known is not None and self._ledger.take(known.child_id):
-            return known
+    def _load(self, exchange: Exchange) -> Endpoint:
+        """A lease of what the supervisor calls ready."""
         began = time.monotonic_ns()
         while True:
             asked_at = self._ledger.now()
@@ -52,10 +55,11 @@ class Admission:
         """Ask the supervisor, and stop waiting when the client leaves or the exchange is ended; a load goes on."""
         exchange.interrupt = greens.interrupter(
             lambda: ClientGone() if exchange.sink.gone or exchange.ended_by is None else exchange.ended_by)
+        exchange.sink.watch(exchange.interrupt)
         try:
-            with exchange.sink.watching(exchange.interrupt):
-                endpoint = self._supervisor.ensure_ready(exchange.model)
+            endpoint = self._supervisor.ensure_ready(exchange.model)
         finally:
+            exchange.sink.unwatch()
             exchange.interrupt = None
         self._directory.trust(endpoint)
         return endpoint

@@ -1,14 +1,12 @@
 """Stage `auth`: whether the caller's API key may use the model. The key itself was checked on the head."""
 
 from blazar.proxy.auth import KeyRing
-from blazar.proxy.exchange import Exchange, Reply
-from blazar.proxy.pipeline import Forward
+from blazar.proxy.exchange import Exchange
 
 
 class Auth:
     def __init__(self, keys: KeyRing) -> None:
         self._keys = keys
 
-    def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
+    def __call__(self, exchange: Exchange) -> None:
         self._keys.check_model(exchange.api_key, exchange.model)
-        return forward(exchange)

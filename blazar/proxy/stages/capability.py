@@ -2,16 +2,14 @@
 
 from blazar.errors import NotCapable
 from blazar.proxy.directory import Directory
-from blazar.proxy.exchange import Exchange, Reply
-from blazar.proxy.pipeline import Forward
+from blazar.proxy.exchange import Exchange
 
 
 class Capability:
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
 
-    def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
+    def __call__(self, exchange: Exchange) -> None:
         has = self._directory.models[exchange.model]["capabilities"]
         if exchange.needs not in has:
             raise NotCapable(model=exchange.model, capability=exchange.needs, has=", ".join(has))
-        return forward(exchange)

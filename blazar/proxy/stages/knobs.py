@@ -3,8 +3,7 @@
 from typing import Any
 
 from blazar.errors import KnobRefused
-from blazar.proxy.exchange import Exchange, Reply
-from blazar.proxy.pipeline import Forward
+from blazar.proxy.exchange import Exchange
 
 BODY_KNOBS = {
     # dialect: the fields of its body that are ours and not its own
@@ -17,12 +16,13 @@ OPT_OUT = ("mcp", "x-blazar-mcp")
 """Knobs whose value `none` asks for nothing."""
 
 
-def knobs(exchange: Exchange, forward: Forward) -> Reply:
-    asked: dict[str, Any] = {name: value for name, value in exchange.knobs.items() if name.startswith(HEADER_PREFIX)}
+def knobs(exchange: Exchange) -> None:
+    asked: dict[str, Any] = {}
+    if exchange.knobs:
+        asked = {name: value for name, value in exchange.knobs.items() if name.startswith(HEADER_PREFIX)}
     for field in BODY_KNOBS.get(exchange.dialect.name, ()):
         if exchange.payload.get(field) is not None:
             asked[field] = exchange.payload[field]
     for knob, value in asked.items():
         if not (knob in OPT_OUT and value == "none"):
             raise KnobRefused(knob=knob, reason="this version does not have it", remedy="leave it out")
-    return forward(exchange)

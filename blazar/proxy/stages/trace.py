@@ -12,7 +12,7 @@ from blazar.proxy.json import dumps
 from blazar.proxy.ledger import Ledger
 from blazar.proxy.pipeline import Forward
 from blazar.telemetry.audit import AuditLog
-from blazar.telemetry.metrics import Metrics
+from blazar.telemetry.metrics import Metrics, status_class
 
 CLIENT_LEFT = 499
 """The status noted for a client that left before it was told one."""
@@ -31,7 +31,6 @@ class Trace:
     def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
         arrived_at = self._wall()
         exchange.started = exchange.started or self._ledger.now()
-        self._metrics.in_flight.add()
         error: BaseException | None = None
         status = 0
         try:
@@ -44,16 +43,17 @@ class Trace:
             raise
         finally:
             self._ledger.leave(exchange)
-            self._metrics.in_flight.add(by=-1)
             self._count(exchange, status, error)
             self._write(exchange, arrived_at, status, error)
 
     def _count(self, exchange: Exchange, status: int, error: BaseException | None) -> None:
         metrics = self._metrics
-        metrics.generations.add(exchange.dialect.name, exchange.operation, f"{status // 100}xx")
+        metrics.generations.add(exchange.dialect.name, exchange.operation, status_class(status))
         if exchange.first_byte:
             metrics.first_byte.observe(exchange.first_byte - exchange.started, exchange.model)
             metrics.overhead.observe(exchange.overhead)
+        if error is None:
+            return
         if isinstance(error, ClientSlow):
             metrics.slow_clients.add()
         elif isinstance(error, ClientGone):
@@ -81,15 +81,24 @@ def audit_line(exchange: Exchange, arrived_at: float, ended: float, status: int,
         "model": exchange.model or None,
         "stream": exchange.stream,
         "status": status,
-        "error": public(error).slug if isinstance(error, Exception) and not isinstance(error, ClientGone) else None,
-        "client_gone": isinstance(error, ClientGone),
+        "error": _slug(error) if error is not None else None,
+        "client_gone": error is not None and isinstance(error, ClientGone),
         "prompt_tokens": usage.prompt_tokens if usage is not None else 0,
         "completion_tokens": usage.completion_tokens if usage is not None else 0,
         "estimated": usage is not None and usage.estimated,
-        "load_ms": round(exchange.load_ns / 1e6, 3),
-        "first_byte_ms": round((exchange.first_byte - exchange.started) * 1000, 3) if exchange.first_byte else None,
-        "total_ms": round((ended - exchange.started) * 1000, 3),
+        "load_ms": exchange.load_ns // 1000 / 1000,
+        "first_byte_ms": _ms(exchange.first_byte - exchange.started) if exchange.first_byte else None,
+        "total_ms": _ms(ended - exchange.started),
     }
+
+
+def _slug(error: BaseException) -> str | None:
+    return public(error).slug if isinstance(error, Exception) and not isinstance(error, ClientGone) else None
+
+
+def _ms(seconds: float) -> float:
+    """Milliseconds, to the microsecond."""
+    return int(seconds * 1e6 + 0.5) / 1000
 
 
 def _status(exchange: Exchange, error: BaseException) -> int:

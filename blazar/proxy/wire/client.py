@@ -47,6 +47,8 @@ class Client:
         """When `expire` is due, of CLOCK_MONOTONIC."""
         self.write_timeout: float | None = None
         """Seconds for which a client may take nothing of what is sent."""
+        self.busy = False
+        """A request of its is being answered, so a stop lets it be."""
         self.slow = False
         """It was given up because it did not read."""
         descriptor = sock.fileno()
@@ -112,7 +114,8 @@ class Client:
 
         For callbacks of the loop too. Raises OSError when the client is gone.
         """
-        self._check()
+        if self._lost:
+            self._check()
         if self._pending or not data:
             self._pending += data
             return not self._pending

@@ -1,6 +1,7 @@
 """The requests of one client's connection, one after the other, each through the head check to the application."""
 
 import time
+from socket import SHUT_RD
 from typing import Any
 
 from gunicorn.http import wsgi
@@ -36,31 +37,34 @@ class Conversation:
 
     def run(self) -> None:
         """Answer requests until one of both sides ends it. Raises OSError when the client leaves or stalls."""
-        while began := self._client.recv(within=self._door.keepalive):
-            self._head_until = time.monotonic() + HEAD_TIMEOUT
+        client, base, keepalive = self._client, self._door.base, self._door.keepalive
+        while began := client.recv(within=keepalive):
+            self._head_until = 0.0
             try:
                 raw, rest = receive_head(began, self._more)
                 began = raw
                 head = check_head(raw)
             except BlazarError as error:
-                self._worker.wsgi.refuse_head(self._client, began, error)
+                self._worker.wsgi.refuse_head(client, began, error)
                 return
-            self._client.unread(rest)
-            environ = lean_environ(self._door.base, head, self._client, self._address)
-            with self._worker.answering(self._client):
-                if environ is not None:
-                    another = self._answer(environ, _ignore)
-                else:
-                    another = self._answer_unusual(raw)
+            environ = lean_environ(base, head, client, self._address, rest)
+            client.busy = True
+            try:
+                another = self._answer(environ, _ignore) if environ is not None else self._answer_unusual(raw, rest)
+            finally:
+                client.busy = False
+                if not self._worker.alive:
+                    client.shut(SHUT_RD)
             if not another:
                 return
-            if self._client.ahead:  # who sent its next request already must not have us to itself
+            if client.ahead:  # who sent its next request already must not have us to itself
                 self._worker.app.gateway.pace()
 
     def _more(self) -> bytes:
-        left = self._head_until - time.monotonic()
+        now = time.monotonic()
+        self._head_until = self._head_until or now + HEAD_TIMEOUT
         try:
-            data = self._client.recv(within=max(0.0, left))
+            data = self._client.recv(within=max(0.0, self._head_until - now))
         except TimeoutError as error:
             raise RequestStalled(part="head", limit=format_duration(HEAD_TIMEOUT)) from error
         if not data:
@@ -73,9 +77,9 @@ class Conversation:
         sink = environ[REQUEST].sink
         return sink.started and not sink.closing
 
-    def _answer_unusual(self, raw: bytes) -> bool:
+    def _answer_unusual(self, raw: bytes, rest: bytes) -> bool:
         """The same, by way of gunicorn's own parser, which gets the bytes as they came."""
-        self._client.unread(raw + END)
+        self._client.unread(raw + END + rest)
         parser = ClientParser(self._worker.cfg, self._client, self._address)
         try:
             request = next(parser)

@@ -44,29 +44,23 @@ class Flow:
         self._connection.listen(self._on_bytes)
 
     def _on_bytes(self) -> None:
-        try:
-            ended = self._move()
-        except BlockingIOError:
-            return
-        except Exception as failure:
-            self._end(failure)
-        else:
-            if ended:
-                self._end(None)
-
-    def _move(self) -> bool:
-        """Move what has come; whether that was the last."""
+        """Move what has come. Here every piece of every stream passes."""
         try:
             data = self._connection.read()
-        except ConnectionError as error:
-            raise ChildClosed from error
-        if not data:
-            if self._framing.close():
-                return True
-            raise ChildClosed
-        if not self._client.push(self._take(data)):
-            self._connection.listen(None)
-        return self._framing.ended
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        try:
+            if not data:
+                self._end(None if self._framing.close() else ChildClosed())
+                return
+            if not self._client.push(self._take(data)):
+                self._connection.listen(None)
+            if self._framing.ended:
+                self._end(None)
+        except Exception as failure:
+            self._end(failure)
 
     def _end(self, failure: Exception | None) -> None:
         self._connection.listen(None)

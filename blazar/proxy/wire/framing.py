@@ -2,7 +2,7 @@
 
 `feed` takes wire bytes and returns the payload in them. `ended` says that the body is whole; `clean` that no byte
 came after its end, so the connection may be used again; `rest` are the bytes after the end; `at_boundary` says
-that a new chunk could begin here.
+that a new chunk could begin after what was fed without an error.
 """
 
 from typing import Protocol
@@ -20,9 +20,7 @@ class Framing(Protocol):
     ended: bool
     clean: bool
     rest: bytes
-
-    @property
-    def at_boundary(self) -> bool: ...
+    at_boundary: bool
 
     def feed(self, data: bytes) -> bytes: ...
 
@@ -42,11 +40,12 @@ class LengthFraming:
         self.rest = b""
 
     def feed(self, data: bytes) -> bytes:
-        payload, self.rest = data[:self.left], data[self.left:]
-        self.clean = not self.rest
-        self.left -= len(payload)
-        self.ended = self.left == 0
-        return payload
+        left = self.left - len(data)
+        if left < 0:
+            data, self.rest, self.clean, left = data[:self.left], data[self.left:], False, 0
+        self.left = left
+        self.ended = left == 0
+        return data
 
     def close(self) -> bool:
         return self.ended
@@ -77,18 +76,15 @@ class ChunkedFraming:
         self.ended = False
         self.clean = True
         self.rest = b""
+        self.at_boundary = True
         self._left = 0
         """Bytes of the chunk still to come, with its closing CRLF."""
         self._line = b""
         self._trailer = -1
         """Bytes of trailer seen, or -1 before the last chunk."""
 
-    @property
-    def at_boundary(self) -> bool:
-        return not (self._left or self._line or self.ended) and self._trailer < 0
-
     def feed(self, data: bytes) -> bytes:
-        if not self._left and not self._line and self._trailer < 0:
+        if self.at_boundary:  # most pieces of a stream are one whole chunk
             end = data.find(b"\r\n", 0, 18)
             if end > 0 and (size := _size(data[:end])) and len(data) == end + size + 4 and data[-2:] == b"\r\n":
                 return data[end + 2:-2]
@@ -108,6 +104,7 @@ class ChunkedFraming:
                 position = self._take_chunk(data, position, payload)
             else:
                 position = self._take_line(data, position)
+        self.at_boundary = not (self._left or self._line or self.ended) and self._trailer < 0
         return bytes(payload)
 
     def _take_chunk(self, data: bytes, position: int, payload: bytearray) -> int:

@@ -13,7 +13,7 @@ _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5]\d\d)(?: [^\r\n\0]*)?")
 _FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\r\n\0]*?)[ \t]*")
 
 
-@dataclass
+@dataclass(slots=True)
 class Head:
     """Status, header fields by lower-case name, and how the body is framed."""
 
@@ -35,16 +35,27 @@ class Head:
 def parse_head(raw: bytes) -> Head:
     """The head in `raw`, which ends before the empty line. Raises BadFraming for anything irregular."""
     first, *lines = raw.split(b"\r\n")
-    status_line = _STATUS_LINE.fullmatch(first)
-    if status_line is None:
-        raise BadFraming(f"its first line is {first[:80]!r}")
-    fields: dict[str, str] = {}
-    for name, value in map(_field, lines):
-        fields[name] = f"{fields[name]}, {value}" if name in fields else value
-    status = int(status_line[2])
-    connection = fields.get("connection", "").lower()
-    keeps = "keep-alive" in connection if status_line[1] == b"0" else "close" not in connection
+    status, keeps = _status_line(first)
+    parsed = tuple(map(_field, lines))
+    fields = dict(parsed)
+    if len(fields) < len(parsed):
+        fields = {name: ", ".join(value for known, value in parsed if known == name) for name in fields}
+    connection = fields.get("connection")
+    if connection is not None:
+        connection = connection.lower()
+        keeps = "close" not in connection if keeps else "keep-alive" in connection
     return Head(status, fields, _framing(status, fields), keeps)
+
+
+# A child sends the same lines again and again, and the same line means the same.
+
+@lru_cache(64)
+def _status_line(line: bytes) -> tuple[int, bool]:
+    """The status, and whether the connection is kept unless a field says otherwise."""
+    matched = _STATUS_LINE.fullmatch(line)
+    if matched is None:
+        raise BadFraming(f"its first line is {line[:80]!r}")
+    return int(matched[2]), matched[1] == b"1"
 
 
 @lru_cache(256)

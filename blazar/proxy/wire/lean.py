@@ -29,25 +29,36 @@ def base_environ(config: Any, listener_name: Any) -> dict[str, Any]:
             "SERVER_PROTOCOL": "HTTP/1.1", "wsgi.url_scheme": "http"}
 
 
-def lean_environ(base: dict[str, Any], head: RequestHead, client: Client, address: Any) -> dict[str, Any] | None:
-    """The environ of an ordinary request, whose body is the next that `client` reads; None for any other."""
-    target = head.target
-    if head.old or head.method not in METHODS or not target.startswith("/") or target.startswith("//") \
-            or "%" in target or len(target) > LONGEST_TARGET:
+def lean_environ(base: dict[str, Any], head: RequestHead, client: Client, address: Any,
+                 began: bytes) -> dict[str, Any] | None:
+    """The environ of an ordinary request; None for any other.
+
+    `began` is what came after the head: what of it is not of this request's body is left for the client to read.
+    """
+    target, values = head.target, head.values
+    keys = tuple(map(environ_key, values))
+    if head.old or head.method not in METHODS or not is_plain(target) or None in keys:
         return None
     environ = base.copy()
-    for name, value in head.values.items():
-        key = environ_key(name)
-        if key is None:
-            return None
-        environ[key] = value
+    environ.update(zip(keys, values.values(), strict=True))
     path, _, query = target.partition("?")
     environ["REQUEST_METHOD"], environ["PATH_INFO"] = head.method, path
     environ["QUERY_STRING"], environ["RAW_URI"] = query, target
     environ["REMOTE_ADDR"] = address[0] if isinstance(address, tuple) else ""
-    environ["wsgi.input"] = Body(client, int(head.values.get("content-length") or 0))
-    environ["gunicorn.socket"], environ[CLIENT], environ[FIELDS] = client.sock, client, head.values
+    length = int(values.get("content-length") or 0)
+    if len(began) > length:
+        client.unread(began[length:])
+        began = began[:length]
+    environ["wsgi.input"] = Body(client, began, length)
+    environ["gunicorn.socket"], environ[CLIENT], environ[FIELDS] = client.sock, client, values
     return environ
+
+
+@lru_cache(256)
+def is_plain(target: str) -> bool:
+    """Whether a target is a path that stands for itself."""
+    return target.startswith("/") and not target.startswith("//") and "%" not in target \
+        and len(target) <= LONGEST_TARGET
 
 
 @lru_cache(256)
@@ -63,14 +74,20 @@ def environ_key(name: str) -> str | None:
 
 
 class Body:
-    """`wsgi.input`: so many bytes of what the client sends next."""
+    """`wsgi.input`: a body of so many bytes, of which `began` are here and the others what the client sends next."""
 
-    def __init__(self, client: Client, length: int) -> None:
+    def __init__(self, client: Client, began: bytes, length: int) -> None:
         self._client = client
-        self._left = length
+        self._began = began
+        self._left = length - len(began)
 
     def read(self, size: int = -1) -> bytes:
         """At least a byte, whatever the size; empty at the end. Raises OSError when the client left, or stalls."""
+        if self._began:
+            data, self._began = self._began, b""
+            if 0 <= size < len(data):
+                data, self._began = data[:size], data[size:]
+            return data
         if not self._left:
             return b""
         data = self._client.recv(self._left if size < 0 else min(size, self._left))

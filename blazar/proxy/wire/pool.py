@@ -6,13 +6,15 @@ child has slots (and one for a question on the side), and none longer than 4 s.
 
 import _socket
 import contextlib
+import errno
 import math
+import os
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from gevent import Timeout, get_hub, socket
+from gevent import Timeout, get_hub, sleep, socket
 from gevent.hub import Waiter
 
 from blazar.control import short_socket_path
@@ -23,6 +25,10 @@ KEPT_IDLE = 4.0
 """Seconds an unused connection is kept."""
 CONNECT_TIMEOUT = 5.0
 """Seconds a child may take to accept."""
+BACKLOG_PAUSE = 0.01
+"""Seconds between tries at a Unix socket whose queue of connections is full, which cannot be watched."""
+UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY, errno.EAGAIN)
+"""What connect says while it has not come to an end."""
 SPARE = 1
 """Connections kept beyond the child's slots."""
 
@@ -30,7 +36,8 @@ SPARE = 1
 class Connection:
     """One connection to a child. Its watcher stays armed, lent or idle, and calls `on_bytes` when there is news.
 
-    Without an `on_bytes` nobody is there to read, and the watcher is disarmed until somebody is.
+    Without an `on_bytes` nobody is there to read; when there is news all the same, the watcher is disarmed until
+    somebody is.
     """
 
     def __init__(self, sock: _socket.socket, child_id: str) -> None:
@@ -45,7 +52,6 @@ class Connection:
         self._loop = get_hub().loop
         self._readable = self._loop.io(sock.fileno(), READ)
         self._armed = False
-        self._on_bytes: Callable[[], None] | None = None
         self._interrupted = False
 
     def send(self, data: bytes) -> None:
@@ -75,10 +81,11 @@ class Connection:
 
     def listen(self, on_bytes: Callable[[], None] | None) -> None:
         """Have `on_bytes` called from the loop whenever there is something to `read`; with None, pause."""
-        self._on_bytes = on_bytes
-        if on_bytes is not None and not self._armed:
+        if self._armed:
+            self._readable.callback = on_bytes or self._disarm
+        elif on_bytes is not None:
             self._armed = True
-            self._readable.start(self._on_readable)
+            self._readable.start(on_bytes)
 
     def interrupt(self) -> None:
         """Close under whoever waits for bytes, who then reads none. From anywhere."""
@@ -94,12 +101,10 @@ class Connection:
         self._readable.close()
         self._sock.close()
 
-    def _on_readable(self) -> None:
-        if self._on_bytes is not None:
-            self._on_bytes()
-        else:
-            self._armed = False
-            self._readable.stop()
+    def _disarm(self) -> None:
+        """There is news, and nobody there to read it."""
+        self._armed = False
+        self._readable.stop()
 
     def _send_slowly(self, rest: memoryview) -> None:
         hub = get_hub()
@@ -189,18 +194,41 @@ class Pool:
 def _connect(address: tuple[str, int] | str) -> _socket.socket:
     """A connected socket of the bare type: gevent's own would wait."""
     family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock = _socket.socket(family, socket.SOCK_STREAM)
     try:
-        with Timeout(CONNECT_TIMEOUT, TimeoutError("the child does not accept connections")):
-            if isinstance(address, str):
-                with short_socket_path(Path(address)) as short:
-                    sock.connect(short)
-            else:
-                sock.connect(address)
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setblocking(False)
+        if isinstance(address, str):
+            with short_socket_path(Path(address)) as short:
+                _complete(sock, short)
+        else:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _complete(sock, address)
     except BaseException:
         sock.close()
         raise
-    bare = _socket.socket(fileno=sock.detach())
-    bare.setblocking(False)
-    return bare
+    return sock
+
+
+def _complete(sock: _socket.socket, address: tuple[str, int] | str) -> None:
+    """Connect, waiting only where it takes a while: on the same machine it is done by the second look."""
+    state = sock.connect_ex(address)
+    if state == errno.EINPROGRESS:
+        state = sock.connect_ex(address)
+    if state in UNDER_WAY:
+        _await_connection(sock, address)
+    elif state not in (0, errno.EISCONN):
+        raise OSError(state, os.strerror(state))
+
+
+def _await_connection(sock: _socket.socket, address: tuple[str, int] | str) -> None:
+    hub = get_hub()
+    writable = hub.loop.io(sock.fileno(), WRITE)
+    try:
+        with Timeout(CONNECT_TIMEOUT, TimeoutError("the child does not accept connections")):
+            while (state := sock.connect_ex(address)) in UNDER_WAY:
+                # A Unix socket whose queue is full says so at once, and has nothing to watch.
+                sleep(BACKLOG_PAUSE) if state == errno.EAGAIN else hub.wait(writable)
+    finally:
+        writable.close()
+    if state not in (0, errno.EISCONN):
+        raise OSError(state, os.strerror(state))

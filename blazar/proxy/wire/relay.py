@@ -8,6 +8,7 @@ import contextlib
 import math
 import time
 from collections.abc import Iterator
+from functools import lru_cache
 
 from gevent import Timeout
 
@@ -41,8 +42,6 @@ class Call:
         self._connection: Connection
         self._rest = b""
         """Bytes of the answer that nobody has looked at yet."""
-        self._at_boundary = True
-        """Where the pieces so far end, a chunk may begin."""
         self._head: Head | None = None
 
     @property
@@ -59,7 +58,8 @@ class Call:
     @property
     def between_events(self) -> bool:
         """Where the pieces so far end, which the client has, an event may begin."""
-        return self.head.chunked and self._at_boundary and self.meter.between_events
+        head = self.head
+        return head.chunked and head.framing.at_boundary and self.meter.between_events
 
     def __enter__(self) -> "Call":
         try:
@@ -117,6 +117,7 @@ class Call:
             sleep(MOMENT)  # a socket that takes everything would keep others waiting
 
     def _read_head(self) -> Head:
+        self._rest = self._receive()
         while True:
             raw, end, rest = self._rest.partition(b"\r\n\r\n")
             if end:
@@ -137,19 +138,22 @@ class Call:
 
     def relay(self, sink: Sink) -> None:
         """Move the body to the client as it comes, chunk framing included. Raises as `pieces` does, and ClientGone."""
-        take = self._take_framed if self.head.chunked else self._take
+        head = self.head
+        take = self._take_framed if head.chunked else self._take
         rest, self._rest = self._rest, b""
         if rest:
             sink.write(take(rest))
+            if head.framing.ended:
+                return
         else:
             sink.flush()
         client = sink.direct()
         if client is None:
             for wire, payload in self.pieces():
-                sink.write(wire if self.head.chunked else payload)
-        elif not self.head.framing.ended:
+                sink.write(wire if head.chunked else payload)
+        elif not head.framing.ended:
             try:
-                Flow(self._connection, self.head.framing, take, client).run()
+                Flow(self._connection, head.framing, take, client).run()
             except OSError as error:
                 raise sink.departed() from error
 
@@ -173,9 +177,8 @@ class Call:
         framing = self.head.framing
         payload = framing.feed(data)
         self.meter.add(payload, time.monotonic())
-        if framing.ended and not framing.clean:
+        if not framing.clean and framing.ended:
             raise BadFraming("more bytes than its body has")
-        self._at_boundary = framing.at_boundary
         return payload
 
     def _take_framed(self, data: bytes) -> bytes:
@@ -198,11 +201,15 @@ class Call:
 
 def request_head(exchange: Exchange, endpoint: Endpoint) -> bytes:
     """The head for the child. Nothing of the caller's own head is in it; the secret is the child's."""
-    address = endpoint.address
+    return b"%b%d\r\n\r\n" % (_head_before_length(endpoint.address, endpoint.secret, exchange.upstream_path,
+                                                  exchange.stream), len(exchange.upstream_body))
+
+
+@lru_cache(64)
+def _head_before_length(address: tuple[str, int] | str, secret: str | None, path: str, stream: bool) -> bytes:
     host = "localhost" if isinstance(address, str) else f"{address[0]}:{address[1]}"
-    lines = [f"POST {exchange.upstream_path} HTTP/1.1", f"Host: {host}", "Content-Type: application/json",
-             f"Content-Length: {len(exchange.upstream_body)}",
-             f"Accept: {'text/event-stream' if exchange.stream else 'application/json'}"]
-    if endpoint.secret:
-        lines.append(f"Authorization: Bearer {endpoint.secret}")
-    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+    lines = [f"POST {path} HTTP/1.1", f"Host: {host}", "Content-Type: application/json",
+             f"Accept: {'text/event-stream' if stream else 'application/json'}"]
+    if secret:
+        lines.append(f"Authorization: Bearer {secret}")
+    return "\r\n".join([*lines, "Content-Length: "]).encode("latin-1")

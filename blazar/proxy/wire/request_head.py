@@ -21,6 +21,8 @@ END = b"\r\n\r\n"
 ONCE = ("host", "content-length", "transfer-encoding", "content-type", "expect")
 """Fields that may stand in a head only once."""
 
+CHUNKED_ONLY = "transfer-encoding may only be `chunked`, in HTTP/1.1 and without content-length"
+
 _REQUEST_LINE = re.compile(rb"([A-Z][A-Z_-]{2,19}) ([\x21-\x7e]+) HTTP/1\.([01])")
 _TARGET = re.compile(r"/[^#]*|https?://[^/?#@]+(?:[/?][^#]*)?", re.IGNORECASE)
 _FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*")
@@ -90,9 +92,14 @@ def check_head(raw: bytes) -> RequestHead:
         raise HeadTooLarge(limit=f"{MAX_LINE} bytes in a line")
     method, target, old = _request_line(first)
     fields = tuple(map(_field, lines))
-    head = RequestHead(method, target, old, fields, _values(fields))
-    _check_fields(head)
-    return head
+    values = dict(fields)
+    if len(values) < len(fields):
+        values = _joined(fields)
+    if "host" not in values and not old:
+        raise HeadRefused(reason="it has no host field, which HTTP/1.1 demands")
+    if "transfer-encoding" in values and ("content-length" in values or old):
+        raise HeadRefused(reason=CHUNKED_ONLY)
+    return RequestHead(method, target, old, fields, values)
 
 
 # One client sends the same lines again and again, and the same line means the same.
@@ -105,6 +112,7 @@ def _request_line(line: bytes) -> tuple[str, str, bool]:
     method, target = matched[1].decode(), matched[2].decode()
     if not (_TARGET.fullmatch(target) or (target == "*" and method == "OPTIONS")):
         raise HeadRefused(reason=f"{_shown(matched[2])} is neither a path nor an http URL")
+    _check_authority(authority_of(target))
     return method, target, matched[3] == b"0"
 
 
@@ -113,38 +121,44 @@ def _field(line: bytes) -> tuple[str, str]:
     matched = _FIELD.fullmatch(line)
     if matched is None:
         raise HeadRefused(reason=f"{_shown(line)} is not a header field, `Name: value` on one line")
-    return matched[1].decode().lower(), matched[2].decode("latin-1")
+    name, value = matched[1].decode().lower(), matched[2].decode("latin-1")
+    check = CHECKS.get(name)
+    if check is not None:
+        check(value)
+    return name, value
 
 
-def _values(fields: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    values = dict(fields)
-    if len(values) < len(fields):
-        names = [name for name, _ in fields]
-        for name in ONCE:
-            if names.count(name) > 1:
-                raise HeadRefused(reason=f"it has more than one {name} field")
-        values = {name: ",".join(value for known, value in fields if known == name) for name in values}
-    return values
+def _joined(fields: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    names = [name for name, _ in fields]
+    for name in ONCE:
+        if names.count(name) > 1:
+            raise HeadRefused(reason=f"it has more than one {name} field")
+    return {name: ",".join(value for known, value in fields if known == name) for name in names}
 
 
-def _check_fields(head: RequestHead) -> None:
-    _check_host(head)
-    length, coding, expect = map(head.values.get, ("content-length", "transfer-encoding", "expect"))
-    if length is not None and not _LENGTH.fullmatch(length):
-        raise HeadRefused(reason=f"content-length {length[:40]!r} is not a number of bytes")
-    if coding is not None and (coding.lower() != "chunked" or length is not None or head.old):
-        raise HeadRefused(reason="transfer-encoding may only be `chunked`, in HTTP/1.1 and without content-length")
-    if expect is not None and expect.lower() != "100-continue":
-        raise ExpectationRefused(expectation=expect[:40])
+def _check_length(value: str) -> None:
+    if not _LENGTH.fullmatch(value):
+        raise HeadRefused(reason=f"content-length {value[:40]!r} is not a number of bytes")
 
 
-def _check_host(head: RequestHead) -> None:
-    host = head.field("host")
-    if host is None and not head.old:
-        raise HeadRefused(reason="it has no host field, which HTTP/1.1 demands")
-    for authority in (host or "", authority_of(head.target)):
-        if not _AUTHORITY.fullmatch(authority):
-            raise HeadRefused(reason=f"{authority[:80]!r} is not a host and a port")
+def _check_coding(value: str) -> None:
+    if value.lower() != "chunked":
+        raise HeadRefused(reason=CHUNKED_ONLY)
+
+
+def _check_expectation(value: str) -> None:
+    if value.lower() != "100-continue":
+        raise ExpectationRefused(expectation=value[:40])
+
+
+def _check_authority(authority: str) -> None:
+    if not _AUTHORITY.fullmatch(authority):
+        raise HeadRefused(reason=f"{authority[:80]!r} is not a host and a port")
+
+
+CHECKS = {"host": _check_authority, "content-length": _check_length, "transfer-encoding": _check_coding,
+          "expect": _check_expectation}
+"""What the value of a field must be."""
 
 
 def authority_of(target: str) -> str:

@@ -8,7 +8,7 @@ close, part of its body was not read, we drain, or a stream failed in the middle
 import contextlib
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from http import HTTPStatus
 
 from blazar.proxy.exchange import ClientGone, ClientSlow
@@ -46,17 +46,14 @@ class SocketSink:
         client.write_timeout = write_timeout
 
     def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
+        # A length among the headers is spelt Content-Length.
         if self.gone:
             raise self.departed()
         self.started, self.status = True, status
         self.closing = self.closing or self.unread or self._draining()
-        lines = [STATUS_LINES.get(status) or f"HTTP/1.1 {status} "]
-        sized = False
-        for name, value in headers:
-            lines.append(f"{name}: {value}")
-            sized = sized or name.lower() == "content-length"
         self._bodiless = self._bodiless or status in (204, 304)
-        if not (self._bodiless or sized):
+        lines = [STATUS_LINES.get(status) or f"HTTP/1.1 {status} ", *map(": ".join, headers)]
+        if not (self._bodiless or "Content-Length" in dict(headers)):
             lines += self._choose_coding(raw_chunked)
         lines.append("Connection: close\r\n\r\n" if self.closing else "Connection: keep-alive\r\n\r\n")
         self._held = "\r\n".join(lines).encode("latin-1")
@@ -83,7 +80,8 @@ class SocketSink:
         return self._client if plain and isinstance(self._client, Client) else None
 
     def finish(self) -> None:
-        self._send(b"" if self._bodiless else self._last)
+        if self._held or self._last:
+            self._send(b"" if self._bodiless else self._last)
         if self.unread:
             self._linger()
         if self.closing:
@@ -127,15 +125,13 @@ class SocketSink:
             while (left := until - time.monotonic()) > 0 and self._client.recv(65536, within=left):
                 pass
 
-    @contextlib.contextmanager
-    def watching(self, on_gone: Callable[[], None]) -> Iterator[None]:
-        """Within this block, call `on_gone` from the event loop as soon as the client closes its side."""
+    def watch(self, on_gone: Callable[[], None]) -> None:
+        """Until `unwatch`, call `on_gone` from the event loop as soon as the client closes its side."""
         def gone() -> None:
             self.gone = self.closing = True
             on_gone()
 
         self._client.watch(gone)
-        try:
-            yield
-        finally:
-            self._client.unwatch()
+
+    def unwatch(self) -> None:
+        self._client.unwatch()

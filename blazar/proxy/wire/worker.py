@@ -9,7 +9,7 @@ import _socket
 import contextlib
 import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -44,8 +44,6 @@ class GatewayWorker(GeventWorker):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._clients: set[Client] = set()
-        self._idle: set[Client] = set()
-        """Those of them that no request is being answered to."""
         self._end_at: float | None = None
         self._stopping: Event | None = None
 
@@ -67,8 +65,9 @@ class GatewayWorker(GeventWorker):
         gateway.draining = True
         for server in servers:
             server.close()
-        for client in self._idle:
-            client.shut(_socket.SHUT_RD)  # what has already come is still read
+        for client in self._clients:
+            if not client.busy:
+                client.shut(_socket.SHUT_RD)  # what has already come is still read
         self._drain(servers, gateway)
         gateway.supervisor.tick()  # the last counts
 
@@ -113,7 +112,6 @@ class GatewayWorker(GeventWorker):
             return
         client = Client(sock)
         self._clients.add(client)
-        self._idle.add(client)
         try:
             Conversation(self, door, client, address).run()
         except OSError:
@@ -121,21 +119,9 @@ class GatewayWorker(GeventWorker):
         except Exception:
             self.log.exception("a connection failed")
         finally:
-            self._idle.discard(client)
             self._clients.discard(client)
             client.close()
             close(sock)
-
-    @contextlib.contextmanager
-    def answering(self, client: Client) -> Iterator[None]:
-        """While this lasts, a stop lets the client be."""
-        self._idle.discard(client)
-        try:
-            yield
-        finally:
-            self._idle.add(client)
-            if not self.alive:
-                client.shut(_socket.SHUT_RD)
 
     def _sweep(self) -> None:
         """From the loop: what waits for a client that takes too long is told so."""

@@ -98,8 +98,34 @@ def test_an_unknown_total_has_no_bar():
     assert bar((1, "unpack", 0, 0), (2, "unpack", 2048, 0)).endswith("|unpack  2.0 KiB  1.0 KiB/s\n")
 
 
-def test_without_a_terminal_the_bar_is_silent():
-    assert bar((1, "download", 5, 10), terminal=False) == ""
+def test_without_a_terminal_what_is_quick_leaves_no_line():
+    assert bar((1, "download", 5, 10), (3, "download", 10, 10), (0, "verify", 10, 10), terminal=False) == ""
+
+
+def test_without_a_terminal_there_is_a_plain_line_after_ten_percent_and_five_seconds():
+    shown = bar((1, "download", 100, 1000), *[(1, "download", done, 1000) for done in range(120, 401, 20)],
+                terminal=False)
+    assert shown.splitlines() == ["download  20 %  200 B of 1000 B  20 B/s  40 s left",
+                                  "download  30 %  300 B of 1000 B  20 B/s  35 s left",
+                                  "download  40 %  400 B of 1000 B  20 B/s  30 s left"]
+
+
+def test_without_a_terminal_a_slow_download_shows_once_a_minute_that_it_lives():
+    shown = bar((1, "download", 0, 1000), *[(1, "download", second, 100_000) for second in range(1, 130)],
+                terminal=False)
+    assert shown.count("\n") == 2
+
+
+def test_with_json_there_is_no_progress_even_on_a_terminal():
+    terminal = Terminal()
+    with Output(as_json=True, errors=terminal).progress() as progress:
+        progress("download", 5, 10)
+    assert terminal.getvalue() == ""
+
+
+def test_a_download_that_begins_anew_counts_its_rate_anew():
+    shown = bar((1, "download", 300, 400), (1, "download", 0, 400), (2, "download", 100, 400))
+    assert shown.endswith("25 %  100 B of 400 B  50 B/s  6 s left\n")
 
 
 @pytest.mark.parametrize("columns", [20, 40, 80, 200])

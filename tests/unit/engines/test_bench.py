@@ -9,7 +9,7 @@ import pytest
 from blazar.engines.bench import Wanted, by_server, by_tool
 from blazar.engines.routing import find_program
 from blazar.engines.tools import Tool
-from blazar.errors import EngineStartFailed, EngineToolFailed, UsageRefused
+from blazar.errors import EngineToolFailed, UsageRefused
 from blazar.paths import Paths
 from blazar.store.store import Store
 from tests.support.real_engine import engine_path
@@ -86,7 +86,7 @@ def test_the_server_is_asked_where_there_is_no_tool(tmp_path):
 
 
 def test_a_server_that_cannot_load_the_model(store):
-    with pytest.raises(EngineStartFailed, match="it ended with exit code 1; it said: "):
+    with pytest.raises(EngineToolFailed, match="it ended with exit code 1; it said: "):
         by_server(find_program("m", engine_path()), "embedded", store.get("m"), Wanted(8, 8), {})
     assert not [name for name in os.listdir("/tmp") if name.startswith("blazar-engine-") and os.path.exists(
         f"/tmp/{name}/engine.sock")]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from blazar.engines.builds import Build
-from blazar.engines.routing import EMBEDDED, Rates, Routing, find_program, others
+from blazar.engines.routing import EMBEDDED, Rates, Routing, find_program, others, rates_of
 from blazar.errors import EngineGone, EngineMissing, EnginePinUnknown
 from tests.support.programs import program
 
@@ -127,6 +127,13 @@ RATES = {"b1": Rates(prompt=900, decode=50), "b2": Rates(prompt=500, decode=60),
 ])
 def test_what_was_measured_decides_in_auto(builds, mode, policy, rates, expected):
     assert chosen(builds, mode=mode, policy=policy, rates=rates) == expected
+
+
+def test_of_each_build_the_last_figures_count():
+    rows = [{"engine": "b2", "task": "generate", "rate": 9.0}, {"engine": "b1", "task": "prompt", "rate": 5.0},
+            {"engine": "b2", "task": "generate", "rate": 99.0}, {"engine": "b2", "task": "prompt", "rate": 7.0}]
+    assert rates_of(rows) == {"b2": Rates(7.0, 9.0), "b1": Rates(5.0, 0.0)}
+    assert rates_of([]) == {}
 
 
 def test_a_build_that_is_gone_does_not_win_by_its_rates(tmp_path, builds):

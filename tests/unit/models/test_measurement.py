@@ -39,10 +39,3 @@ def test_the_oldest_go():
     Measurement.add([{**ROW, "digest": "e" * 64}, *({**ROW, "tokens": number} for number in range(KEPT + 5))])
     kept = [row["tokens"] for row in Measurement.of("d" * 64, "bench")]
     assert kept == list(range(KEPT + 4, 4, -1)) and len(Measurement.of("e" * 64, "bench")) == 1
-
-
-def test_rates_by_engine_are_the_newest():
-    Measurement.add([ROW, {**ROW, "engine": "b2", "rate": 7.0}, {**ROW, "rate": 14.0},
-                     {**ROW, "task": "prompt", "rate": 300.0}])
-    assert Measurement.rates("d" * 64) == {"b1": {"generate": 14.0, "prompt": 300.0}, "b2": {"generate": 7.0}}
-    assert Measurement.rates("0" * 64) == {}

@@ -18,10 +18,12 @@ def test_without_labels_zero_is_said():
     assert Counter("a_total", "What it is.").text().endswith("\na_total 0\n")
 
 
-def test_a_gauge_goes_down():
+def test_a_gauge_is_read_when_somebody_looks():
+    under_way = []
     gauge = Gauge("a", "What it is.")
-    gauge.add(by=3)
-    gauge.add(by=-1)
+    gauge.read = lambda: len(under_way)
+    assert gauge.text().endswith("# TYPE a gauge\na 0\n")
+    under_way += ["one", "two"]
     assert gauge.text().endswith("# TYPE a gauge\na 2\n")
 
 
@@ -43,7 +45,7 @@ def test_labels_with_quotes_backslashes_and_line_ends_come_back_as_they_were():
 def test_everything_together_is_what_a_scraper_reads():
     metrics = Metrics()
     metrics.requests.add("openai", "chat", "2xx", by=3)
-    metrics.in_flight.add()
+    metrics.in_flight.read = lambda: 1
     metrics.first_byte.observe(0.3, "solo:q4_0")
     metrics.first_byte.observe(1e-7, "solo:q4_0")
     metrics.inter_token.series("solo:q4_0").observe(99)

@@ -77,7 +77,7 @@ def test_a_second_build_stands_beside_the_first(shelf, tmp_path):
 @pytest.mark.parametrize(("tree", "words"), [
     ({"broken": "#error this tree is broken"}, r"compile: it ended with exit code \d; .*; its whole output is in"),
     ({"names": TOOLS[:3]}, "compile: it ended with exit code"),
-    ({"first": "return 3;"}, "the engine could not start: it ended with exit code 3.*what was in use stays in use"),
+    ({"first": "return 3;"}, "its server does not start: it ended with exit code 3.*what was in use stays in use"),
     ({"first": "std::abort();"}, "it was ended by SIGABRT")])
 def test_a_build_that_does_not_work_is_not_installed(shelf, tmp_path, tree, words):
     build(shelf, planned(small_tree(tmp_path / "good"), "b1"), env=ENV)

@@ -12,9 +12,9 @@ from blazar.engines.install.shelf import Shelf
 from blazar.errors import (
     ArchiveRefused,
     BlazarError,
+    BuildRefused,
     CatalogRefused,
     DigestMismatch,
-    EngineStartFailed,
     LaneNotFound,
     NoAssetHere,
 )
@@ -93,8 +93,8 @@ def test_a_newer_archive_takes_its_place_and_keeps_the_pin(server, shelf, forks)
     ({"flavour": "cuda"}, None, NoAssetHere, "fork-one has no build that runs"),
     ({}, tar({"llama/README": b"x"}), ArchiveRefused, "it holds no llama-server"),
     ({}, tar({"../llama-server": b"x"}), ArchiveRefused, "no plain path inside it"),
-    ({}, stub_archive(first="echo this machine is too old >&2; exit 3"), EngineStartFailed,
-     "it ended with exit code 3; it said: this machine is too old; the lane one was not installed")])
+    ({}, stub_archive(first="echo this machine is too old >&2; exit 3"), BuildRefused,
+     "it does not start on this machine: it ended with exit code 3; it said: this machine is too old; nothing was")])
 def test_what_is_wrong_with_a_lane_installs_nothing(server, shelf, forks, asset, archive, error, words):
     server.offer(server.lane("one", "one", archive=archive, **asset))
     forks.refresh(server.catalog_url)

@@ -2,7 +2,7 @@ import pytest
 
 from blazar.errors import NotCapable
 from blazar.proxy.directory import Directory
-from blazar.proxy.exchange import Exchange, Reply
+from blazar.proxy.exchange import Exchange
 from blazar.proxy.stages.capability import Capability
 
 DIRECTORY = Directory({"models": {"chat:q4_0": {"capabilities": ["completion", "tools"]},
@@ -12,12 +12,12 @@ DIRECTORY = Directory({"models": {"chat:q4_0": {"capabilities": ["completion", "
 def ask(model, needs):
     exchange = Exchange(id="r", dialect=None, operation="o", asked=model, stream=False, body=b"", payload={},
                         model=model, needs=needs)
-    return Capability(DIRECTORY)(exchange, lambda exchange: Reply(200)).status
+    Capability(DIRECTORY)(exchange)
 
 
 @pytest.mark.parametrize(("model", "needs"), [("chat:q4_0", "completion"), ("words:f16", "embedding")])
 def test_a_model_that_can(model, needs):
-    assert ask(model, needs) == 200
+    ask(model, needs)
 
 
 @pytest.mark.parametrize(("model", "needs", "has"), [("chat:q4_0", "embedding", "completion, tools"),

@@ -3,14 +3,14 @@ import pytest
 from blazar.errors import KnobRefused
 from blazar.proxy.dialects.ollama import OllamaDialect
 from blazar.proxy.dialects.openai import OpenAIDialect
-from blazar.proxy.exchange import Exchange, Reply
+from blazar.proxy.exchange import Exchange
 from blazar.proxy.stages.knobs import knobs
 
 
-def run(dialect, payload=None, headers=None) -> Reply:
+def run(dialect, payload=None, headers=None) -> None:
     exchange = Exchange(id="r", dialect=dialect, operation="chat", asked="m", stream=False, body=b"",
                         payload=payload or {}, knobs={"load_only": True, **(headers or {})})
-    return knobs(exchange, lambda exchange: Reply(200))
+    knobs(exchange)
 
 
 @pytest.mark.parametrize(("dialect", "payload", "headers"), [
@@ -20,7 +20,7 @@ def run(dialect, payload=None, headers=None) -> Reply:
     (OpenAIDialect(), {}, {"x-blazar-mcp": "none"}),
 ])
 def test_let_through(dialect, payload, headers):
-    assert run(dialect, payload, headers).status == 200
+    run(dialect, payload, headers)
 
 
 @pytest.mark.parametrize(("dialect", "payload", "headers", "named"), [

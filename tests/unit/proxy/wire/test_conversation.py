@@ -28,6 +28,8 @@ ALL = ORDINARY + EMPTY + CHUNKED + ESCAPED + ORDINARY + LAST
 class Worker:
     """What a conversation needs of gunicorn's worker; its application echoes."""
 
+    alive = True
+
     def __init__(self) -> None:
         self.cfg = Config()
         self.app = SimpleNamespace(gateway=SimpleNamespace(pace=lambda: None))
@@ -53,10 +55,6 @@ class Worker:
         sink = SocketSink(client, closing=True)
         sink.start(400, [("Content-Length", "0")])
         sink.finish()
-
-    @contextlib.contextmanager
-    def answering(self, client):
-        yield
 
 
 class Talk:

@@ -116,11 +116,12 @@ def test_a_client_that_left_is_noticed_while_nothing_is_sent(pair):
     ours, theirs = pair
     sink = SocketSink(ours)
     noticed = Event()
-    with sink.watching(noticed.set):
-        gevent.sleep(0)
-        assert not sink.gone
-        theirs.close()
-        assert noticed.wait(2)
+    sink.watch(noticed.set)
+    gevent.sleep(0)
+    assert not sink.gone
+    theirs.close()
+    assert noticed.wait(2)
+    sink.unwatch()
     assert sink.gone
     with pytest.raises(ClientGone):
         sink.start(200, [])
@@ -129,9 +130,10 @@ def test_a_client_that_left_is_noticed_while_nothing_is_sent(pair):
 def test_a_pipelined_request_is_no_departure_and_stays_unread(pair):
     ours, theirs = pair
     sink = SocketSink(ours)
-    with sink.watching(lambda: pytest.fail("it is still there")):
-        theirs.sendall(b"GET / HTTP/1.1\r\n\r\n")
-        gevent.sleep(0.05)
+    sink.watch(lambda: pytest.fail("it is still there"))
+    theirs.sendall(b"GET / HTTP/1.1\r\n\r\n")
+    gevent.sleep(0.05)
+    sink.unwatch()
     assert not sink.gone and ours.recv(100, within=1) == b"GET / HTTP/1.1\r\n\r\n"
 
 
