@@ -142,7 +142,7 @@ def test_the_verb_shows_its_plan_and_may_stop_there(tmp_path):
     assert said[-2:] == ["tools: " + ", ".join(TOOLS), "nothing was changed"]
     assert not (tmp_path / "home" / ".local").exists()
     assert shell.ok(*words).splitlines()[-1] == "installed b7-cpu; it is in use now"
-    assert "b7-cpu  llamacpp  cpu" in shell.ok("engine", "list")
+    assert shell.ok("engine", "list").splitlines()[1].split()[:4] == ["b7-cpu", "llamacpp", "cpu", "active"]
 
 
 def test_a_cuda_build(shelf, tmp_path):
