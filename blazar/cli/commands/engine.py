@@ -9,6 +9,7 @@ from blazar.cli.engine.check import Check
 from blazar.cli.engine.install import Install
 from blazar.cli.engine.lane import Lane
 from blazar.cli.engine.list import List
+from blazar.cli.engine.pin import Pin, Unpin
 from blazar.cli.engine.prune import Prune
 from blazar.cli.engine.remove import Remove
 from blazar.cli.engine.rollback import Rollback
@@ -27,6 +28,8 @@ SUBVERBS: tuple[Command, ...] = (
     Lane(),
     Check(),
     Prune(),
+    Pin(),
+    Unpin(),
     Remove(),
 )
 
