@@ -22,7 +22,8 @@ REQUEST = "blazar.request"
 """Where the environ keeps our Request."""
 EXPECTS = "HTTP_BLAZAR_EXPECT"
 """Where our gunicorn worker puts `Expect`, so that it is answered only once the body is wanted."""
-READ_SIZE = 65536
+READ_SIZE = 1 << 18
+"""Bytes of a body that are read at once."""
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 

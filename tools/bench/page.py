@@ -38,7 +38,8 @@ Measured on {date}: {cpu}, {cores} cores, {memory} of memory, {system}, kernel {
 each of which every target had its turn, in random order. Compared: {programs}.
 
 The engine is a stand-in that costs next to nothing (`tools/bench/engine.c`), so the figures are those of the gateways.
-Blazar runs with its defaults, eight API keys and the audit log. Ratios are taken within a round, and the median of the
+Blazar runs with its defaults, eight API keys and the audit log, and is told that the engine has 256 slots (it keeps no
+more connections than slots, and without a word from its owner a model gets one). Ratios are taken within a round, and the median of the
 rounds is shown; *added* times are those of the engine alone, measured in the same round, taken away. After each run
 the client, the engine and Blazar's own counters have to agree, else the row says INVALID.
 

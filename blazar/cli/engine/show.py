@@ -35,8 +35,8 @@ class Show(Command):
         if args.json:
             context.out.json({**facts, "flags": [asdict(flag) for flag in flags]})
         elif args.flags:
-            context.out.table(("FLAG", "VALUE", "CHOICES"),
-                              [(", ".join(flag.names), flag.value or "", ", ".join(flag.choices)) for flag in flags])
+            context.out.table(("FLAG", "VALUE"),
+                              [(", ".join(flag.names), ", ".join(flag.choices) or flag.value or "") for flag in flags])
         else:
             context.out.table(("FACT", "VALUE"), _rows({**facts, "flags": manifest.problem or len(flags)}))
         return 0

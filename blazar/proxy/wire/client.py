@@ -3,7 +3,7 @@
 One watcher stays armed for as long as the connection lives, so a request that needs nothing unusual costs no call to
 the kernel but one to read and one to write. What it means that there is something to read depends on who is there:
 
-- somebody waits in `recv`: it is woken and reads;
+- somebody waits in `recv` or `begin`: what has come is read, and handed over;
 - an answer is made (`watch`): the client has closed, or already sends its next request, which stays where it is;
 - nobody: the watcher is disarmed until somebody is.
 
@@ -19,10 +19,13 @@ import math
 import struct
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from gevent import get_hub
 from gevent.hub import Waiter
+
+from blazar.proxy.wire.turns import Turns
 
 READ, WRITE = 1, 2
 READ_SIZE = 65536
@@ -60,8 +63,10 @@ class Client:
         self._writable: Any = None
         self._glances: Any = None
         self._waiter: Waiter | None = None
-        self._reading = False
-        """The waiter waits for bytes, else for room to write."""
+        self._reading = 0
+        """The waiter waits for so many bytes at most; 0 when it waits for room to write."""
+        self._turns: Turns | None = None
+        """Who says when the reader is woken."""
         self._on_gone: Callable[[], None] | None = None
         self._on_room: Callable[[], None] | None = None
         self._unread = b""
@@ -85,10 +90,18 @@ class Client:
         if self._unread:
             data, self._unread = self._unread[:size], self._unread[size:]
             return data
-        while True:
-            self._await_bytes(within)
-            with contextlib.suppress(BlockingIOError):
-                return self._bare.recv(size)
+        return self._receive(size, within)
+
+    def begin(self, within: float | None, turns: Turns) -> bytes:
+        """As `recv`, for the first bytes of a request, whose reader waits for its turn."""
+        if self._unread:
+            data, self._unread = self._unread, b""
+            return data
+        self._turns = turns
+        try:
+            return self._receive(READ_SIZE, within)
+        finally:
+            self._turns = None
 
     @property
     def ahead(self) -> bool:
@@ -164,17 +177,32 @@ class Client:
             self.slow = True
             self._lose()
         elif self._waiter is not None:
-            self._waiter.switch(False)
+            self._waiter.switch(TimeoutError("the client does not send"))
 
     # -- from the loop -------------------------------------------------------------------------------
 
     def _on_readable(self) -> None:
         if self._reading:
-            self._wake()
+            self._read()
         elif self._on_gone is not None:
             self._look()
         else:
             self._disarm()
+
+    def _read(self) -> None:
+        try:
+            found: bytes | OSError = self._bare.recv(self._reading)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            found = error
+        self._reading = 0
+        self.deadline = math.inf
+        assert self._waiter is not None
+        if self._turns is None or not found:
+            self._waiter.switch(found)
+        else:
+            self._turns.begin(partial(self._waiter.switch, found))
 
     def _look(self) -> None:
         try:
@@ -235,19 +263,21 @@ class Client:
 
     # ------------------------------------------------------------------------------------------------
 
-    def _await_bytes(self, within: float | None) -> None:
+    def _receive(self, size: int, within: float | None) -> bytes:
         self._arm()
-        self._reading = True
+        self._reading = size
         self._set_deadline(within)
         try:
-            if not self._wait():
-                raise TimeoutError("the client does not send")
+            found = self._wait()
         finally:
-            self._reading = False
+            self._reading = 0
             self.deadline = math.inf
+        if isinstance(found, OSError):
+            raise found
+        return found
 
-    def _wait(self) -> bool:
-        """Until the loop wakes us; false for a deadline that has passed."""
+    def _wait(self) -> Any:
+        """Until the loop wakes us; what it gives."""
         self._waiter = Waiter()
         try:
             return self._waiter.get()

@@ -12,15 +12,17 @@ from blazar.proxy.wire.client import Client
 from blazar.proxy.wire.intake import HEAD_TIMEOUT, ClientParser, Unreadable
 from blazar.proxy.wire.lean import CLIENT, base_environ, lean_environ
 from blazar.proxy.wire.request_head import END, check_head, receive_head
+from blazar.proxy.wire.turns import Turns
 from blazar.units import format_duration
 
 
 class Door:
     """What is the same for every connection of one listener."""
 
-    def __init__(self, config: Any, listener: Any) -> None:
+    def __init__(self, config: Any, listener: Any, turns: Turns) -> None:
         self.name = listener.getsockname()
         self.base = base_environ(config, self.name)
+        self.turns = turns
         self.keepalive = config.keepalive
         """Seconds for which a connection may be idle."""
 
@@ -37,8 +39,8 @@ class Conversation:
 
     def run(self) -> None:
         """Answer requests until one of both sides ends it. Raises OSError when the client leaves or stalls."""
-        client, base, keepalive = self._client, self._door.base, self._door.keepalive
-        while began := client.recv(within=keepalive):
+        client, base, keepalive, turns = self._client, self._door.base, self._door.keepalive, self._door.turns
+        while began := client.begin(keepalive, turns):
             self._head_until = 0.0
             try:
                 raw, rest = receive_head(began, self._more)

@@ -18,6 +18,7 @@ FIELDS = "blazar.fields"
 """Where it keeps the header fields by their lower-case names."""
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE"})
 LONGEST_TARGET = 2048
+UNUSUAL_KEY = ""
 UNUSUAL = frozenset({"transfer-encoding", "expect", "upgrade", "blazar-expect"})
 """Fields that are gunicorn's, or the application's, to understand."""
 
@@ -36,11 +37,12 @@ def lean_environ(base: dict[str, Any], head: RequestHead, client: Client, addres
     `began` is what came after the head: what of it is not of this request's body is left for the client to read.
     """
     target, values = head.target, head.values
-    keys = tuple(map(environ_key, values))
-    if head.old or head.method not in METHODS or not is_plain(target) or None in keys:
+    if head.old or head.method not in METHODS or not is_plain(target):
         return None
     environ = base.copy()
-    environ.update(zip(keys, values.values(), strict=True))
+    environ.update(zip(map(environ_key, values), values.values(), strict=True))
+    if UNUSUAL_KEY in environ:
+        return None
     path, _, query = target.partition("?")
     environ["REQUEST_METHOD"], environ["PATH_INFO"] = head.method, path
     environ["QUERY_STRING"], environ["RAW_URI"] = query, target
@@ -62,13 +64,13 @@ def is_plain(target: str) -> bool:
 
 
 @lru_cache(256)
-def environ_key(name: str) -> str | None:
-    """What a field is called in an environ; None for one that is not ordinary.
+def environ_key(name: str) -> str:
+    """What a field is called in an environ; UNUSUAL_KEY for one that is not ordinary.
 
     There `X_A` and `X-A` would have one name.
     """
     if "_" in name or name in UNUSUAL:
-        return None
+        return UNUSUAL_KEY
     key = name.upper().replace("-", "_")
     return key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"
 

@@ -23,10 +23,8 @@ from blazar.proxy.wire.pool import Connection, Pool
 from blazar.transport import Endpoint
 from blazar.units import format_duration
 
-LARGE = 1 << 16
-"""Bytes from which a body is sent on its own, in slices."""
 SLICE = 1 << 20
-"""Bytes of a large body that are sent at a time."""
+"""Bytes of a body that are sent at a time."""
 SETTLE = 0.2
 """Seconds for the framing that follows the last event of a stream."""
 
@@ -108,7 +106,7 @@ class Call:
 
     def _send(self, exchange: Exchange) -> None:
         head, body = request_head(exchange, self._endpoint), exchange.upstream_body
-        if len(body) <= LARGE:
+        if len(body) <= SLICE:
             self._connection.send(head + body)
             return
         self._connection.send(head)

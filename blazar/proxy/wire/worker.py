@@ -22,6 +22,7 @@ from gunicorn.workers.ggevent import GeventWorker
 
 from blazar.proxy.wire.client import Client
 from blazar.proxy.wire.conversation import Conversation, Door
+from blazar.proxy.wire.turns import MOST, Turns
 
 ERROR_TIME = 2.0
 """Seconds for the last errors to reach their clients once exchanges were ended."""
@@ -44,6 +45,7 @@ class GatewayWorker(GeventWorker):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._clients: set[Client] = set()
+        self._turns: Turns
         self._end_at: float | None = None
         self._stopping: Event | None = None
 
@@ -53,6 +55,7 @@ class GatewayWorker(GeventWorker):
         self._stopping = Event()
         gateway = self.app.gateway
         gateway.supervisor.on_stopping = self._end_after
+        self._turns = Turns(gevent.get_hub().loop)
         servers = [self._listen(listener) for listener in self.sockets]
         gc.collect()
         gc.freeze()  # what is here stays, and need not be looked at again
@@ -83,7 +86,8 @@ class GatewayWorker(GeventWorker):
     def _listen(self, listener: Any) -> StreamServer:
         listener.setblocking(1)
         pool = Pool(self.worker_connections + REFUSERS)
-        server = StreamServer(listener, handle=partial(self._serve, Door(self.cfg, listener)), spawn=pool)
+        server = StreamServer(listener, handle=partial(self._serve, Door(self.cfg, listener, self._turns)), spawn=pool)
+        server.max_accept = MOST  # new connections wait for their turn too
         server.start()
         return server
 

@@ -16,6 +16,7 @@ from blazar.proxy.wire.client import Client
 from blazar.proxy.wire.conversation import Conversation, Door
 from blazar.proxy.wire.lean import FIELDS
 from blazar.proxy.wire.sinks import SocketSink
+from blazar.proxy.wire.turns import Turns
 
 ORDINARY = b"POST /a?x=1 HTTP/1.1\r\nHost: h\r\nX-One: 1\r\nX-One: 2\r\nContent-Length: 5\r\n\r\nhello"
 EMPTY = b"\r\nGET /b HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -65,7 +66,7 @@ class Talk:
         self.ours, self.theirs = socket.socketpair()
         self.theirs.settimeout(5)
         self.client = Client(self.ours)
-        door = Door(self.worker.cfg, self.ours)
+        door = Door(self.worker.cfg, self.ours, Turns(gevent.get_hub().loop))
         self.running = gevent.spawn(self._run, Conversation(self.worker, door, self.client, ("127.0.0.1", 1)))
 
     def _run(self, conversation) -> None:
