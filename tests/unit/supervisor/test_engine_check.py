@@ -11,6 +11,7 @@ from blazar.supervisor.policies.engine_check import START_DELAY, wait
     (1000.0, None, 86400.0, START_DELAY),
     (1000.0, 900.0, 86400.0, 86300.0),
     (100000.0, 100.0, 86400.0, START_DELAY),
+    (1000.0, 999.0, 0.5, 0.5),
     (86400.0, 10.0, 86400.0, START_DELAY),
     (1000.0, None, 1.0, 1.0),
 ])
