@@ -13,11 +13,14 @@ from blazar.store.facts import read_facts
 from blazar.store.installed import Installed
 from blazar.store.locks import told_in_words
 from blazar.store.name import parse
-from blazar.store.store import BLOCK, Progress, Store, Summary, silent
+from blazar.store.store import Progress, Store, Summary, silent
 
 TOOL = "llama-quantize"
 WHOLE = frozenset({"F32", "F16", "BF16"})
 """Quantisations that are none: a file of another one loses twice."""
+
+BLOCK = 1 << 20
+"""Bytes hashed at once."""
 
 RESERVE = 1 << 20
 """Bytes on top of the size that the tool foretells, for what stands around the weights."""
