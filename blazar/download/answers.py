@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from blazar.download.claims import Claim
 from blazar.download.remote import Answer
 
 
@@ -16,14 +17,6 @@ class Restart(Exception):
 
 class Bent(Exception):
     """The answer contradicts itself or the request; the message is the reason, for people."""
-
-
-@dataclass
-class Claim:
-    """The part of the file that one lane gets; `start` moves on as bytes come. `end` None = the file's end."""
-
-    start: int
-    end: int | None
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,16 @@ as many as `connections`. A lane that the server does not want leaves its part t
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from blazar.download import answers, space
-from blazar.download.answers import Bent, Claim, Restart
+from blazar.download.answers import Bent, Restart
+from blazar.download.claims import Claim, Claims
 from blazar.download.partial import Partial
-from blazar.download.remote import BREAKS, LARGEST, Answer, Remote
+from blazar.download.remote import BREAKS, Answer, Remote
 from blazar.download.retry import Patience
-from blazar.download.spans import Spans
 from blazar.download.throttle import Bucket
 from blazar.errors import BlazarError, DownloadFailed, DownloadLimited
 from blazar.units import format_duration
@@ -54,11 +55,9 @@ class Transfer:
         self.failure: BaseException | None = None
         self._remote, self._partial, self._wish, self._patience, self._halt = remote, partial, wish, patience, halt
         self._whole = whole
-        self._wanted = 1 if whole else wish.connections
-        self._claims: list[Claim] = []
+        self._claims = Claims(1 if whole else wish.connections)
         self._answers: set[Answer] = set()
         self._threads: list[threading.Thread] = []
-        self._active = 0
         self._checked = False
 
     def start(self) -> None:
@@ -72,8 +71,9 @@ class Transfer:
         with self._partial.lock:
             for answer in self._answers:
                 answer.interrupt()
+        deadline = time.monotonic() + GOODBYE
         for thread in self._threads:
-            thread.join(GOODBYE)
+            thread.join(max(0.0, deadline - time.monotonic()))
 
     # -- lanes -------------------------------------------------------------------------------------------
 
@@ -83,7 +83,7 @@ class Transfer:
         thread.start()
 
     def _lane_more(self) -> None:
-        self._active += 1
+        self._claims.lanes += 1
         self._thread(self._lane)
 
     def _lane(self) -> None:
@@ -96,8 +96,8 @@ class Transfer:
         except BaseException as error:
             self._fail(error)
         with self._partial.lock:
-            self._active -= 1
-            if self._active == 0:
+            self._claims.lanes -= 1
+            if self._claims.lanes == 0:
                 self.ended.set()
 
     def _fail(self, error: BaseException) -> None:
@@ -108,19 +108,11 @@ class Transfer:
             self.ended.set()
 
     def _take(self) -> Claim | None:
-        """The next part that nobody gets yet, in order; None when there is none."""
         with self._partial.lock:
-            state = self._partial.state
-            start, end = Spans([*state.done, *((claim.start, claim.end or LARGEST) for claim in self._claims)]).gap()
-            if self._halt.is_set() or start >= (LARGEST if state.size is None else state.size):
+            if self._halt.is_set():
                 return None
-            if state.size is not None:
-                end = min(end or state.size, state.size)
-            if self._segmented():
-                end = min(end or LARGEST, start + SEGMENT)
-            claim = Claim(start, end)
-            self._claims.append(claim)
-            return claim
+            state = self._partial.state
+            return self._claims.take(state.done, state.size, SEGMENT if self._segmented() else None)
 
     def _segmented(self) -> bool:
         known = self._partial.state.size
@@ -153,20 +145,13 @@ class Transfer:
         raise Halted
 
     def _leave(self, claim: Claim, for_good: bool) -> bool:
-        """End this lane when others run on; False when it is the last one."""
         with self._partial.lock:
-            if self._active == 1:
-                return False
-            self._claims.remove(claim)
-            self._active -= 1
-            if for_good:
-                self._wanted = self._active
-            return True
+            return self._claims.leave(claim, for_good)
 
     def _finish(self, claim: Claim) -> None:
         with self._partial.lock:
-            self._claims.remove(claim)
-            if self._segmented() and self._active < self._wanted:
+            self._claims.finish(claim)
+            if self._segmented() and self._claims.lanes < self._claims.wanted:
                 self._lane_more()
 
     # -- one request -------------------------------------------------------------------------------------
@@ -236,7 +221,7 @@ class Transfer:
             raise Restart(whole=not self._differs(answer), changed=self._differs(answer))
         if reading.whole:
             with self._partial.lock:
-                if self._active > 1 or state.done.total:
+                if self._claims.lanes > 1 or state.done.total:
                     raise Restart(whole=True)
                 continuable = claim.end == state.size and (answer.validator or state.sha256)
                 self._whole = self._whole or not continuable
@@ -266,8 +251,10 @@ class Transfer:
             if not (self._whole or state.validator or state.sha256):
                 raise Restart(whole=True)
             space.require(self._partial.target.parent, size - state.done.total)
-            while self._segmented() and self._active < min(self._wanted, -(-(size - state.done.total) // SEGMENT)):
-                self._lane_more()
+            if self._segmented():
+                parts = -(-(size - state.done.total) // SEGMENT)
+                while self._claims.lanes < min(self._claims.wanted, parts):
+                    self._lane_more()
 
     # -- failures and time -------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import pytest
 from tests.support.lane_catalog import LaneCatalog
 from tests.support.shell import Shell
 from tests.support.stub_model import write_header
+from tests.support.waiting import until
 
 UNKNOWN = "odd:f32 did not load: its architecture is 'examplemoe', which this engine does not know"
 
@@ -59,6 +60,15 @@ def test_the_lane_is_offered_installed_and_used(shell, catalog, tmp_path):
     shell.ok("stop", "odd")
     shell.ok("engine", "remove", "fork-example")
     assert chat(shell)[0] == 503
+
+
+def test_the_daemon_reads_the_catalog_by_itself(shell, catalog, tmp_path):
+    catalog.offer(catalog.lane("example", "examplemoe"))
+    shell.env["BLAZAR_CAPABILITY_REGISTRY"] = catalog.catalog_url
+    shell.ok("pull", str(write_header(tmp_path / "odd.gguf", "odd", architecture="examplemoe")), "--name", "odd")
+    shell.start()
+    until(lambda: any(seen.sent for seen in catalog.requests), what="the catalog is read")
+    until(lambda: "`blazar engine lane example`" in chat(shell)[1], limit=30, what="the lane is named")
 
 
 def test_without_a_lane_the_words_say_what_else_to_try(shell, tmp_path):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from blazar.engines.builds import Build
 from blazar.engines.forks import FORKS
+from blazar.engines.install.release import build_number
 from blazar.engines.install.shelf import Shelf
 from blazar.engines.routing import LOCAL
 
@@ -13,7 +14,7 @@ def superfluous(builds: Sequence[Build], keep: int) -> list[Build]:
     found: list[Build] = []
     for kind in sorted({build.kind for build in builds} - {FORKS}):
         newest_first = sorted((build for build in builds if build.kind == kind),
-                              key=lambda build: (build.installed_at, build.turn, build.tag), reverse=True)
+                              key=lambda build: (build.installed_at, build_number(build.tag) or 0), reverse=True)
         found += [build for build in newest_first[keep:]
                   if not (build.active or build.pinned or build.tag == LOCAL)]
     return found

@@ -88,11 +88,13 @@ def test_another_range_than_was_asked_for(case, bend):
 @pytest.mark.parametrize("bend", [
     "none", "whole as 206", "512 early", "512 late", "short", "other size", "206 without a range", "200 with a range",
     "refused", "first only"])
-def test_every_bend_from_the_beginning(case, bend):
-    for path in case.folder.iterdir():
-        path.unlink()
-    case.file.ranges = bend
-    case.check()
+def test_every_bend_from_the_beginning(shape, tmp_path, bend):
+    with FileServer() as server:
+        case = Case(server, tmp_path, *shape, knows=False)
+        for path in tmp_path.iterdir():
+            path.unlink()
+        case.file.ranges = bend
+        case.check()
 
 
 def test_less_than_was_asked_for_and_told_so(case):
@@ -139,8 +141,29 @@ def test_a_partial_that_is_longer_than_the_file(case):
 
 
 def test_a_file_that_changed(case):
-    """A server that keeps If-Range's promise sends all of the new file."""
+    """A server that keeps If-Range's promise sends all of the new file, which is then got as any other.
+
+    Who knows the new sha256 sees without asking that the partial is of another file.
+    """
     case.file.content, case.file.etag = content(case.size, seed=2), '"v2"'
+    case.check()
+    anew = [200] if case.connections == 1 else [206, 206, 206]
+    assert case.statuses == (anew if case.knows else [200, *anew])
+
+
+def test_a_file_that_changed_but_for_its_etag(case):
+    case.file.content = content(case.size + 1000, seed=2)
+    case.check()
+
+
+def test_a_part_of_unknown_length_that_is_longer_than_it_says(case):
+    def answer(seen):
+        reply = case.file.answer(seen)
+        if reply.status == 206:
+            reply.body, reply.chunked = bytes(reply.body) + b"more than that", True
+        return reply
+
+    case.server.on("/m.gguf", answer)
     case.check()
 
 
