@@ -38,7 +38,13 @@ MESSAGES = {
     "evict": ("gateway, cli", "model", "evicted: whether it was loaded"),
     "remove": ("gateway, cli", "model", ""),
     "describe": ("gateway, cli", "model", "model: the row, and the facts of its file"),
+    "create": ("gateway", "name from files adapters preset license", "model warnings"),
+    "copy": ("gateway", "source name alias: whether it shares the source's engine", "model"),
+    "blob": ("gateway", "digest, token: of the file in incoming/ to be taken, or null", "here: whether it is here"),
     "changed": ("cli", "what: store", ""),
+    "job": ("gateway, cli", "verb: pull; reference; job: a number of the asker's own", "model: its summary, at last"),
+    "progress": ("supervisor", "job; then says: a sentence, or begins: a file sha256 size, or stage done total", None),
+    "cancel": ("gateway, cli", "job", None),
     "status": ("cli", "", "pid url children gateway"),
     "beat": ("gateway", "", None),
     "stopping": ("supervisor", "grace: seconds until streams are ended", None),
@@ -89,7 +95,7 @@ class Link:
         self.ask_later(kind, waiter.put, **fields)
         if not waiter.event.wait(timeout):
             raise SupervisorGone(what=f"`{kind}`")
-        return _unwrap(waiter.message, kind)
+        return unwrap(waiter.message, kind)
 
     def ask_later(self, kind: str, on_answer: Callable[[Message | None], None], **fields: Any) -> None:
         """As `ask`, but `on_answer` gets the raw answer on the reader thread; None when the link closed."""
@@ -174,7 +180,8 @@ class _Waiter:
         self.event.set()
 
 
-def _unwrap(message: Message | None, kind: str) -> Message:
+def unwrap(message: Message | None, kind: str) -> Message:
+    """The raw answer of `ask_later`; raises the error that it holds, or LinkClosed for none."""
     if message is None:
         raise LinkClosed(what=f"`{kind}`")
     if "error" in message:

@@ -115,8 +115,8 @@ class ModelNotFound(BlazarError):
 
 
 class NotPullable(ModelNotFound):
-    """{name!r} is not something this Blazar can pull; it knows {known}, and GGUF files on this machine:
-    `blazar pull ./file.gguf`"""
+    """{name!r} is not a name that this Blazar knows{near}; `blazar pull` alone lists those, owner/repo pulls from the
+    registry, https://... a GGUF file, and ./file.gguf one of this machine"""
 
     slug = "not-pullable"
 
@@ -142,6 +142,43 @@ class ModelFileRefused(BlazarError):
     status = 400
 
 
+class ModelfileRefused(BlazarError):
+    """{message}"""
+
+    slug = "modelfile-refused"
+    status = 400
+    exit_code = 2
+
+
+class BlobMissing(BlazarError):
+    """the file {name!r} with digest sha256:{digest} is not here; send it first, to /api/blobs/sha256:{digest}"""
+
+    slug = "blob-missing"
+    status = 400
+
+
+class BlobMismatch(BlazarError):
+    """what was sent has the digest sha256:{found}, not sha256:{expected}; it was thrown away, send it again"""
+
+    slug = "blob-mismatch"
+    status = 400
+
+
+class DigestRefused(BlazarError):
+    """{digest!r} is no digest; it looks like sha256: and 64 hex digits"""
+
+    slug = "digest-refused"
+    status = 400
+
+
+class PushRefused(BlazarError):
+    """Blazar sends no models anywhere: {name} stays on this machine; its file is {file}, for a registry's own tools to
+    upload"""
+
+    slug = "push-refused"
+    status = 400
+
+
 class PullFailed(BlazarError):
     """could not pull {name}: {reason}; {remedy}"""
 
@@ -153,6 +190,60 @@ class DigestMismatch(PullFailed):
     """{path} has sha256 {found}, expected {expected}; it was removed, pull again"""
 
     slug = "digest-mismatch"
+
+
+class RepositoryMissing(PullFailed):
+    """{base} shows no model {repo}; check how it is spelled, or, when it is private, set BLAZAR_REGISTRY_TOKEN to a
+    token that may read it"""
+
+    slug = "repository-missing"
+    status = 404
+
+
+class RepositoryGated(PullFailed):
+    """{repo} is gated: accept its terms at {base}/{repo}, then set BLAZAR_REGISTRY_TOKEN to a token of the account that
+    accepted them"""
+
+    slug = "repository-gated"
+    status = 403
+
+
+class TokenRefused(PullFailed):
+    """{base} does not let this token read {repo}; see that BLAZAR_REGISTRY_TOKEN is right and not expired, and that its
+    account may read {repo}"""
+
+    slug = "token-refused"
+    status = 403
+
+
+class RegistryUnreachable(PullFailed):
+    """{base} cannot be asked for {repo}: {reason}; see that this machine reaches it, or set BLAZAR_REGISTRY_BASE to a
+    mirror"""
+
+    slug = "registry-unreachable"
+
+
+class PullOffline(PullFailed):
+    """{name} would have to be downloaded, and {variable} is set; unset it, or pull a GGUF file of this machine:
+    `blazar pull ./file.gguf`"""
+
+    slug = "pull-offline"
+    status = 409
+
+
+class BuildMissing(PullFailed):
+    """{repo} has no build {wanted}; it has {builds}"""
+
+    slug = "build-missing"
+    status = 404
+
+
+class NothingFits(PullFailed):
+    """no build of {name} fits this machine: the smallest, {smallest}, has {size}, and {budget}; ask for a build by name
+    to have it anyway: `blazar pull {name}:{smallest}`"""
+
+    slug = "nothing-fits"
+    status = 400
 
 
 class DownloadFailed(BlazarError):

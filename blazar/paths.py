@@ -44,6 +44,21 @@ class Paths:
         return self.models / "incoming"
 
     @property
+    def partial(self) -> Path:
+        """Downloads that go on after an interruption; on the same file system as `blobs` too."""
+        return self.models / "partial"
+
+    @property
+    def uploads(self) -> Path:
+        """Files that clients have sent for models not made yet: `uploads/<sha256 hex>`; on the blobs' file system."""
+        return self.models / "uploads"
+
+    @property
+    def sets(self) -> Path:
+        """For each loaded model that needs them, a folder of links and small files made for its engine."""
+        return self.run / "sets"
+
+    @property
     def engines(self) -> Path:
         return self.data_dir / "engines"
 
@@ -87,7 +102,7 @@ class Paths:
 
     def ensure(self) -> "Paths":
         """Create what is missing: run/ 0700, the rest 0755 less the umask. Raises OSError as the system gives it."""
-        for folder in (self.data_dir, self.models, self.blobs, self.incoming, self.engines, self.log,
+        for folder in (self.data_dir, self.models, self.blobs, self.incoming, self.uploads, self.engines, self.log,
                        self.data_dir / "speccache", self.data_dir / "sessions"):
             folder.mkdir(parents=True, exist_ok=True)
         self.run.mkdir(mode=0o700, exist_ok=True)

@@ -7,9 +7,14 @@ import pytest
 
 from blazar.cli.main import get_parser
 from blazar.config.load import load
+from blazar.errors import ModelfileRefused
+from blazar.store import modelfile
+from blazar.store.create import GO_IGNORED
+from blazar.store.parameters import KINDS
+from blazar.supervisor.loader import NO_ENGINE
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
+PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/modelfiles.md")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -46,3 +51,18 @@ def test_examples_of_the_readme_are_right(tmp_path):
         compile(text, "README.md", "exec")
     (tmp_path / "config.toml").write_text(blocks[3][1])
     assert load(tmp_path / "config.toml", {}).warnings == ()
+
+
+def test_the_page_on_modelfiles_says_what_people_meet():
+    page = (ROOT / "docs" / "modelfiles.md").read_text()
+    text = re.findall(r"```modelfile\n(.*?)```", page, re.DOTALL)[0]
+    found = modelfile.parse(text)
+    assert found.preset.parameters == {"temperature": 0.7, "num_ctx": 4096, "stop": ["Luigi:"]}
+    assert len(found.preset.messages) == 2 and found.preset.system.startswith("You are Mario.") and not found.warnings
+    with pytest.raises(ModelfileRefused) as caught:
+        modelfile.parse("FROM m\nPARAMETER temprature 1")
+    shown = [f"blazar: {caught.value.message}", f"blazar: warning: {GO_IGNORED}",
+             NO_ENGINE.format(format="safetensors")]
+    assert [block.strip() for block in re.findall(r"```text\n(.*?)```", page, re.DOTALL)] == shown
+    options = set(re.findall(r"`(\w+)`", next(line for line in page.splitlines() if line.startswith("| `PARAMETER`"))))
+    assert options - {"PARAMETER"} == set(KINDS)

@@ -9,7 +9,7 @@ import http.client
 import json
 import ssl
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from blazar.control import connect
@@ -63,6 +63,23 @@ class Client:
     def delete(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return self._whole("DELETE", path, body)
 
+    def has(self, path: str) -> bool:
+        """Whether a HEAD of `path` finds something."""
+        try:
+            with self._request("HEAD", path, None, ANSWER_TIMEOUT):
+                return True
+        except DaemonUnreachable:
+            raise
+        except BlazarError as error:
+            if error.status == 404:
+                return False
+            raise
+
+    def send(self, path: str, file: BinaryIO, size: int) -> None:
+        """POST a file as it is."""
+        with self._request("POST", path, None, ANSWER_TIMEOUT, file, size):
+            pass
+
     def stream(self, path: str, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """The objects of a line-wise JSON stream as they come. An error inside the stream is raised."""
         with self._request("POST", path, body, ANSWER_TIMEOUT) as response:
@@ -78,8 +95,8 @@ class Client:
             return _object(response.read() or b"{}")
 
     @contextlib.contextmanager
-    def _request(self, method: str, path: str, body: Mapping[str, Any] | None,
-                 timeout: float) -> Iterator[http.client.HTTPResponse]:
+    def _request(self, method: str, path: str, body: Mapping[str, Any] | None, timeout: float,
+                 file: BinaryIO | None = None, size: int = 0) -> Iterator[http.client.HTTPResponse]:
         if self._absent:
             raise DaemonUnreachable(url=self.url)
         connection = self._connection(timeout)
@@ -87,7 +104,9 @@ class Client:
             headers = {"Content-Type": "application/json"} if body is not None else {}
             if self._key:
                 headers["Authorization"] = f"Bearer {self._key}"
-            data = None if body is None else json.dumps(body).encode()
+            if file is not None:
+                headers |= {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
+            data = file if body is None else json.dumps(body).encode()
             connection.request(method, urlsplit(self.url).path.rstrip("/") + path, data, headers)
             response = connection.getresponse()
             if response.status >= 400:

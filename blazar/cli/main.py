@@ -10,6 +10,8 @@ from blazar import __version__
 from blazar.cli.command import Command, add_parser
 from blazar.cli.commands.bench import Bench
 from blazar.cli.commands.config import Config
+from blazar.cli.commands.cp import Cp
+from blazar.cli.commands.create import Create
 from blazar.cli.commands.doctor import Doctor
 from blazar.cli.commands.engine import Engine
 from blazar.cli.commands.list import List
@@ -26,8 +28,8 @@ from blazar.cli.context import Context
 from blazar.cli.output import Output
 from blazar.errors import BlazarError
 
-VERBS: tuple[Command, ...] = (Serve(), Pull(), List(), Show(), Ps(), Run(), Stop(), Rm(), Quantize(), Bench(), Engine(),
-                              Config(), Doctor(), Upgrade())
+VERBS: tuple[Command, ...] = (Serve(), Pull(), Create(), List(), Show(), Ps(), Run(), Stop(), Cp(), Rm(), Quantize(),
+                              Bench(), Engine(), Config(), Doctor(), Upgrade())
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141

@@ -1,4 +1,4 @@
-"""Settings of one model: the general values, and over them its [model_overrides.<name>]."""
+"""Settings of one model: the general values, over them those given with it, over them its [model_overrides.<name>]."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -12,9 +12,10 @@ INHERITED_WHEN_EMPTY = ("rpc_servers", "tensor_split")
 """Fields whose empty text means "as in general" and not "none"."""
 
 
-def effective(config: Config, model: str) -> Mapping[str, Any]:
-    """Every setting by name as it holds for `model`; fields only overrides have stand under their own names."""
-    values = {name: config[name] for name in SETTINGS}
+def effective(config: Config, model: str, own: Mapping[str, Any] = MappingProxyType({})) -> Mapping[str, Any]:
+    """Every setting by name as it holds for `model`, with which the settings `own` were given; fields only overrides
+    have stand under their own names."""
+    values = {**{name: config[name] for name in SETTINGS}, **own}
     replaced = {setting.overlay: name for name, setting in SETTINGS.items() if setting.overlay}
     override = overlay(config, model)
     for declared in FIELDS:

@@ -67,6 +67,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--api-key-file", help="file with such keys, one a line")
     parser.add_argument("--pooling", choices=["none", "mean", "cls", "last", "rank"], help="how embeddings are pooled")
     parser.add_argument("--chat-template-file", help="file with the chat template")
+    parser.add_argument("-mm", "--mmproj", help="file that projects images or audio into the model")
+    parser.add_argument("--lora", help="adapter files; several with commas")
     for flags, attribute, kind, text in PLAIN:
         parser.add_argument(*flags, dest=attribute, type=kind, help=text)
     for flags, attribute, value, text in SWITCHES:
@@ -74,8 +76,12 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def fill(params: Any, options: argparse.Namespace, pooling: Callable[[str], Any]) -> Any:
-    """Write the options into `params`, an xllamacpp.CommonParams; what was not given keeps llama.cpp's default."""
+def fill(params: Any, options: argparse.Namespace, pooling: Callable[[str], Any],
+         adapter: Callable[[str], Any] = str) -> Any:
+    """Write the options into `params`, an xllamacpp.CommonParams; what was not given keeps llama.cpp's default.
+
+    `pooling` and `adapter` make xllamacpp's values of a name and a path.
+    """
     if not options.model:
         raise UsageRefused("no model given: say which GGUF file to serve with `--model FILE`")
     params.model.path = options.model
@@ -97,6 +103,10 @@ def fill(params: Any, options: argparse.Namespace, pooling: Callable[[str], Any]
         params.pooling_type = pooling(options.pooling)
     if options.chat_template_file:
         params.chat_template = _read(options.chat_template_file, "--chat-template-file")
+    if options.mmproj:
+        params.mmproj.path = options.mmproj
+    if options.lora:
+        params.lora_adapters = [adapter(path) for path in _words(options.lora)]
     keys = _words(options.api_key or "")
     if options.api_key_file:
         lines = _read(options.api_key_file, "--api-key-file").splitlines()
@@ -125,7 +135,8 @@ def serve(options: argparse.Namespace) -> None:
     except ImportError as error:
         raise EngineStartFailed(reason=f"{error}; install it with `pip install 'blazar[llama]'`") from error
     params = fill(engine.CommonParams(), options,
-                  lambda name: getattr(engine.llama_pooling_type, f"LLAMA_POOLING_TYPE_{name.upper()}"))
+                  lambda name: getattr(engine.llama_pooling_type, f"LLAMA_POOLING_TYPE_{name.upper()}"),
+                  lambda path: _adapter(engine.CommonAdapterLoraInfo(), path))
     if not os.access(options.model, os.R_OK):
         raise EngineStartFailed(reason=f"cannot read the model file {options.model}")
     asked = threading.Event()
@@ -138,6 +149,11 @@ def serve(options: argparse.Namespace) -> None:
     print(f"listening on {server.listening_address}", flush=True)
     asked.wait()
     del server
+
+
+def _adapter(info: Any, path: str) -> Any:
+    info.path, info.scale = path, 1.0
+    return info
 
 
 def _version_text() -> str:

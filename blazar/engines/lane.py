@@ -12,7 +12,7 @@ from blazar.engines.program import Program
 
 @dataclass(frozen=True)
 class Launch:
-    """Everything a lane needs to write a command: the model's file and facts, and its effective settings."""
+    """Everything a lane needs to write a command: the model's files and facts, and its effective settings."""
 
     model: str
     file: Path
@@ -20,6 +20,10 @@ class Launch:
     settings: Mapping[str, Any]
     program: Program
     secret_file: Path | None
+    companions: tuple[tuple[str, Path], ...] = ()
+    """Role (`projector`, `draft`, `adapter`) and path of each file that stands beside the model."""
+    template: Path | None = None
+    """A Jinja file in place of the model's own chat template."""
     manifest: Manifest | None = None
     """What the program says it can do; None when nobody asked it."""
 

@@ -37,6 +37,7 @@ class LlamaCpp(Lane):
                  *gate.must("slots", "--parallel", str(slots)), *gate.may("the model's chat template", "--jinja")]
         if launch.secret_file is not None:
             words += gate.must("child_auth", "--api-key-file", str(launch.secret_file))
+        words += companion_flags(launch, gate)
         embedding = embedding_flags(launch.facts, ctx, gate)
         words += embedding
         computed = COMPUTED | BATCHES if embedding else COMPUTED
@@ -48,6 +49,21 @@ class LlamaCpp(Lane):
 
     def address_flags(self, host: str, port: int) -> tuple[str, ...]:
         return ("--host", host, "--port", str(port))
+
+
+def companion_flags(launch: Launch, gate: flags.Gate) -> list[str]:
+    """The flags for files beside the model. A draft is for speculative decoding and changes nothing by itself."""
+    by_role: dict[str, list[str]] = {}
+    for role, path in launch.companions:
+        by_role.setdefault(role, []).append(str(path))
+    words: list[str] = []
+    if by_role.get("projector"):
+        words += gate.must("the model's projector", "--mmproj", by_role["projector"][0])
+    if by_role.get("adapter"):
+        words += gate.must("the model's adapters", "--lora", ",".join(by_role["adapter"]))
+    if launch.template is not None:
+        words += gate.must("the model's own template", "--chat-template-file", str(launch.template))
+    return words
 
 
 def embedding_flags(facts: Mapping[str, Any], ctx: int, gate: flags.Gate) -> list[str]:

@@ -1,9 +1,11 @@
 """Make a smaller build of an installed model with llama-quantize, and install it beside the one it came from."""
 
+import contextlib
 import hashlib
 import os
 import re
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from blazar.engines import oneshot
@@ -13,6 +15,8 @@ from blazar.store.facts import read_facts
 from blazar.store.installed import Installed
 from blazar.store.locks import told_in_words
 from blazar.store.name import parse
+from blazar.store.pieces import COMPANIONS, Piece
+from blazar.store.splits import part_name
 from blazar.store.store import Progress, Store, Summary, silent
 
 TOOL = "llama-quantize"
@@ -41,8 +45,8 @@ def quantize(store: Store, tool: Tool, model: Installed, kind: str, name: str | 
     kind = _known_kind(tool, kind, run_env)
     _refuse(model, kind, again, imatrix)
     flags = [*(["--allow-requantize"] if again else []), *(["--imatrix", str(imatrix.absolute())] if imatrix else [])]
-    source = str(model.file.absolute())
-    with store.workspace(_size(tool, flags, source, kind, run_env) or model.size + RESERVE) as folder:
+    with _opened(model) as source, \
+            store.workspace(_size(tool, flags, source, kind, run_env) or model.size + RESERVE) as folder:
         made = folder / "model.gguf"
 
         def told(line: str) -> None:
@@ -50,10 +54,11 @@ def quantize(store: Store, tool: Tool, model: Installed, kind: str, name: str | 
                 progress("quantize", int(step[1]), int(step[2]))
 
         _run(tool, [*flags, source, str(made), kind], run_env, folder, told, f"quantise {model.name} as {kind}")
-        digest = _hashed(made, read_facts(made).size, progress)
-        fallback = f"{parse(model.name).model}:{kind.lower()}"
-        return store.adopt(made, digest, name, fallback, f"{model.name} quantised as {kind} by {tool.origin}",
-                           model.license)
+        size = read_facts(made).size
+        weights = Piece("model", made, _hashed(made, size, progress), size, f"{kind.lower()}.gguf")
+        companions = [piece for piece in model.pieces if piece.role in COMPANIONS]
+        return store.adopt_pieces([weights, *companions], name, f"{parse(model.name).model}:{kind.lower()}",
+                                  f"{model.name} quantised as {kind} by {tool.origin}", model.license, model.preset)
 
 
 def kinds(tool: Tool, env: Mapping[str, str]) -> list[str]:
@@ -77,6 +82,8 @@ def _known_kind(tool: Tool, kind: str, env: Mapping[str, str]) -> str:
 
 def _refuse(model: Installed, kind: str, again: bool, imatrix: Path | None) -> None:
     """What makes no sense is told before an hour is spent on it."""
+    if model.facts.format != "gguf":
+        raise UsageRefused(f"{model.name} is a {model.facts.format} model, and {TOOL} reads only GGUF files")
     if model.facts.quantization.upper() == kind:
         raise UsageRefused(f"{model.name} is {kind} already")
     if model.facts.quantization.upper() not in WHOLE and not again:
@@ -84,6 +91,17 @@ def _refuse(model: Installed, kind: str, again: bool, imatrix: Path | None) -> N
                            f"twice; quantise its f16 or bf16 build instead, or say `--again`")
     if imatrix is not None and not os.access(imatrix, os.R_OK):
         raise UsageRefused(f"cannot read {imatrix} given with `--imatrix`")
+
+
+@contextlib.contextmanager
+def _opened(model: Installed) -> Iterator[str]:
+    """The file to read; of a split set its first, in a folder where the others have the names that are looked for."""
+    parts = [piece.path.absolute() for piece in model.pieces if piece.role in ("model", "part")]
+    with tempfile.TemporaryDirectory(prefix="blazar-quantize-") as folder:
+        links = [Path(folder) / part_name("model", number, len(parts)) for number in range(1, len(parts) + 1)]
+        for link, part in zip(links, parts, strict=True):
+            link.symlink_to(part)
+        yield str(links[0] if len(parts) > 1 else parts[0])
 
 
 def _size(tool: Tool, flags: list[str], source: str, kind: str, env: Mapping[str, str]) -> int | None:

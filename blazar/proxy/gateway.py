@@ -20,6 +20,7 @@ from blazar.proxy.hosts import HostCheck
 from blazar.proxy.json_scan import BodyReader
 from blazar.proxy.ledger import Ledger
 from blazar.proxy.pipeline import Forward, Stage, Step, compose
+from blazar.proxy.preset import Preset
 from blazar.proxy.stages.admission import Admission
 from blazar.proxy.stages.auth import Auth
 from blazar.proxy.stages.capability import Capability
@@ -55,6 +56,7 @@ class Gateway:
         self.cors = Cors(config)
         self.metrics = Metrics()
         self.metrics.in_flight.read = ledger.under_way
+        self.paths = paths
         self.audit = AuditLog(paths.audit_log) if config.audit_log else None
         self.max_body = config.max_body_mb << 20
         self.draining = False
@@ -69,7 +71,8 @@ class Gateway:
         self.dispatch = Dispatch(self.pool, config.child_header_timeout_secs or None, self.metrics)
         self._answering: dict[frozenset[str], Forward] = {}
         self._stages: dict[str, Stage | Step] = {
-            "trace": Trace(ledger, self.metrics, self.audit), "name": Name(directory), "auth": Auth(self.keys),
+            "trace": Trace(ledger, self.metrics, self.audit), "name": Name(directory, Preset(reader)),
+            "auth": Auth(self.keys),
             "quota": Quota(ledger.accounts, self.metrics), "capability": Capability(directory), "knobs": knobs,
             "retry": Retry(directory, self.metrics), "charge": Charge(ledger.accounts, self.metrics),
             "resolve": Resolve(directory), "admission": Admission(ledger, supervisor, directory, self.metrics)}

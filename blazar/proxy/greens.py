@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
-from gevent import Timeout, getcurrent, kill, sleep, spawn
+from gevent import Timeout, get_hub, getcurrent, kill, sleep, spawn
 
-__all__ = ["Pace", "Timeout", "interrupter", "sleep", "spawn"]
+__all__ = ["Pace", "Timeout", "aside", "interrupter", "sleep", "spawn"]
 
 TURN = 0.003
 """Seconds after which others have their turn."""
@@ -23,6 +24,22 @@ class Pace:
         if time.perf_counter() - self._since > TURN:
             sleep(MOMENT)
             self._since = time.perf_counter()
+
+
+def aside(call: Callable[..., Any], *args: Any) -> Any:
+    """The result of a call that may wait for the disk, made on a real thread while everything else runs on."""
+    result, error = get_hub().threadpool.apply(_told, (call, args))
+    if error is not None:
+        raise error
+    return result
+
+
+def _told(call: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, Exception | None]:
+    """What a call gives, or raises: gevent would print what is raised on its threads."""
+    try:
+        return call(*args), None
+    except Exception as error:
+        return None, error
 
 
 def interrupter(reason: Callable[[], BaseException]) -> Callable[[], None]:

@@ -1,8 +1,9 @@
 """`Request`: one HTTP request as a resource sees it: its head, its body once somebody reads it, and its sink."""
 
+import math
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from gunicorn.http.errors import NoMoreData, ParseException
@@ -66,31 +67,44 @@ class Request:
                                unread=self._has_body, headless=self.method == "HEAD",
                                write_timeout=write_timeout, draining=draining)
 
+    @property
+    def length(self) -> int:
+        """Bytes of the body, as far as the head tells; else 0."""
+        return self._length
+
     def body(self) -> bytes:
         """The whole body. Raises BodyTooLarge, CodingRefused, RequestStalled and RequestRefused, or ClientGone when the
         client left before its end."""
-        coding = self.headers.get("content-encoding", "").strip().lower()
-        if coding not in ("", "identity"):
-            raise CodingRefused(coding=coding[:40])
-        length = self._length
-        if length > self._max_body:
-            raise self._too_large()
-        if self._has_body and not self.sink.old and self._expects.lower() == "100-continue":
-            self.sink.interim(b"HTTP/1.1 100 Continue\r\n\r\n")
+        self._begin_body(self._max_body)
         data = self._read()
-        if not data or len(data) != length:
-            data = self._gather(data)
+        if not data or len(data) != self._length:
+            data = b"".join(self._rest(data, self._max_body))
         self.sink.unread = False
         return data
 
-    def _gather(self, data: bytes) -> bytes:
-        """The whole of a body that comes in pieces, `data` first."""
-        parts, size = [], 0
+    def pieces(self) -> Iterator[bytes]:
+        """The body as it comes, however long; raises what `body` raises."""
+        self._begin_body(math.inf)
+        yield from self._rest(self._read(), math.inf)
+        self.sink.unread = False
+
+    def _begin_body(self, limit: float) -> None:
+        coding = self.headers.get("content-encoding", "").strip().lower()
+        if coding not in ("", "identity"):
+            raise CodingRefused(coding=coding[:40])
+        if self._length > limit:
+            raise self._too_large()
+        if self._has_body and not self.sink.old and self._expects.lower() == "100-continue":
+            self.sink.interim(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def _rest(self, data: bytes, limit: float) -> Iterator[bytes]:
+        """A body that comes in pieces, `data` first."""
+        size = 0
         while data:
-            parts.append(data)
             size += len(data)
-            if size > self._max_body:
+            if size > limit:
                 raise self._too_large()
+            yield data
             if size == self._length:
                 break
             if size > READ_SIZE:
@@ -98,7 +112,6 @@ class Request:
             data = self._read()
         if size < self._length:
             raise ClientGone
-        return b"".join(parts)
 
     def _read(self) -> bytes:
         read = self._input

@@ -44,7 +44,13 @@ ROUTES = (
     Route("GET", "/api/tags", "models.tags", "ollama"),
     Route("GET", "/api/ps", "models.ps", "ollama"),
     Route("POST", "/api/show", "models.show", "ollama"),
+    Route("POST", "/api/pull", "pulls.pull", "ollama"),
     Route("DELETE", "/api/delete", "models.delete", "ollama"),
+    Route("POST", "/api/create", "creation.create", "ollama"),
+    Route("POST", "/api/copy", "creation.copy", "ollama"),
+    Route("POST", "/api/push", "creation.push", "ollama"),
+    Route("HEAD", "/api/blobs/{digest}", "blobs.look", "ollama"),
+    Route("POST", "/api/blobs/{digest}", "blobs.take", "ollama"),
 )
 
 PREFIXES = (("/v1/messages", "anthropic"), ("/v1", "openai"), ("/api", "ollama"))

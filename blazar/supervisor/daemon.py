@@ -18,14 +18,18 @@ from blazar.config.effective import effective
 from blazar.config.registry import SETTINGS
 from blazar.engines.llamacpp import LlamaCpp
 from blazar.errors import BlazarError
+from blazar.hardware.census import census
 from blazar.paths import Paths
+from blazar.planner.choice import chooser
 from blazar.store.locks import told_in_words
+from blazar.store.pull import means_of
 from blazar.store.store import Store
 from blazar.supervisor.answers import Answers
 from blazar.supervisor.child import Means
 from blazar.supervisor.engine_check import EngineCheck
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import LAUNCHER, Gateway
+from blazar.supervisor.jobs import MOST, Jobs
 from blazar.supervisor.lanes import Lanes
 from blazar.supervisor.listener import listen, take_lock, url_of
 from blazar.supervisor.loader import Loader
@@ -42,6 +46,8 @@ log = logging.getLogger(__name__)
 
 STORE_THREADS = 4
 """Questions about the store that are answered at a time."""
+HASHING_THREADS = 2
+"""Files of clients that are checked at a time."""
 
 
 def serve(config: Config, paths: Paths, launcher: Sequence[str] = LAUNCHER) -> int:
@@ -76,7 +82,8 @@ class Daemon:
         self._loop = Loop()
         pool = Pool(self._loop)
         workers = Workers(self._loop)
-        loader = Loader(store, paths, [LlamaCpp(SETTINGS.values())], lambda model: effective(config, model),
+        loader = Loader(store, paths, [LlamaCpp(SETTINGS.values())],
+                        lambda model, own: effective(config, model, own),
                         config.runtime.get("BLAZAR_ENGINE_PATH"), config.model_load_timeout_secs,
                         config.child_auth is not False)
         self._fleet = Fleet(Means(self._loop, pool, paths, loader.prepare, self._changed), workers,
@@ -84,9 +91,12 @@ class Daemon:
         self._gateway = Gateway(self._loop, paths, workers, self._listener, self._grace, self._give_up, launcher)
         self._usage = Usage(pool)
         self._lanes = Lanes(self._loop, pool, paths, config.capability_registry_url or "", config.fork_retire_days)
+        means = means_of(config, chooser(census), local=False)
+        self._jobs = Jobs(Pool(self._loop, MOST), store, means,
+                          lambda link, message, model: self._answers.refresh_store(link, message, model=model))
         self._answers = Answers(config.as_dict(), time.time(), self._url, store=store, fleet=self._fleet,
                                 workers=workers, gateway=self._gateway, pool=Pool(self._loop, STORE_THREADS),
-                                usage=self._usage,
+                                hashing=Pool(self._loop, HASHING_THREADS), usage=self._usage, jobs=self._jobs,
                                 on_first_hello=self._up)
         self._server = ControlServer(paths.control_socket, self._loop, self._answers.take, self._answers.drop)
         self._answers.read_store()  # after the control socket: a pull that ends from now on can tell us
@@ -146,6 +156,7 @@ class Daemon:
         notify("STOPPING=1")
         self._listener.close()
         self._fleet.refuse_loads()
+        self._jobs.end()
         self._gateway.stop(lambda: self._fleet.stop(self._loop.end))
 
     def _give_up(self, reason: str) -> None:

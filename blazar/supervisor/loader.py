@@ -15,18 +15,23 @@ from blazar.errors import LoadFailed
 from blazar.models.catalog import Catalog
 from blazar.models.measurement import Measurement
 from blazar.paths import Paths
+from blazar.store.assembled import assemble
 from blazar.store.store import Store
 from blazar.supervisor.child import Prepared
 from blazar.supervisor.spawn import secret_path
 
 log = logging.getLogger(__name__)
 
+NO_ENGINE = ("no engine here reads {format} files; install the same model as a GGUF file instead, which many "
+             "publishers offer beside it, or convert it with llama.cpp's convert_hf_to_gguf.py")
+
 
 class Loader:
-    """`settings_for` gives the effective settings of a model; `load_limit` is in seconds, None = the lane's own."""
+    """`settings_for` gives the effective settings of a model, by its name and the settings given with it;
+    `load_limit` is in seconds, None = the lane's own."""
 
     def __init__(self, store: Store, paths: Paths, lanes: Sequence[Lane],
-                 settings_for: Callable[[str], Mapping[str, Any]], engine_path: str | None,
+                 settings_for: Callable[[str, Mapping[str, Any]], Mapping[str, Any]], engine_path: str | None,
                  load_limit: float | None, child_auth: bool) -> None:
         self._store = store
         self._paths = paths
@@ -43,12 +48,14 @@ class Loader:
         facts = installed.summary()
         lane = next((lane for lane in self._lanes if lane.accepts(facts)), None)
         if lane is None:
-            raise LoadFailed(model=model, reason=f"no engine here reads {facts['format']} files", output="")
-        settings = self._settings_for(model)
+            raise LoadFailed(model=model, reason=NO_ENGINE.format(format=facts["format"]), output="")
+        settings = self._settings_for(model, installed.preset.settings())
         lanes = Catalog.every()
         program = self._program(model, lane.kind, settings, facts, lanes)
-        launch = Launch(model=model, file=installed.file, facts=facts, settings=settings, program=program,
+        found = assemble(self._paths, installed)
+        launch = Launch(model=model, file=found.file, facts=facts, settings=settings, program=program,
                         secret_file=secret_path(self._paths, model) if self._child_auth else None,
+                        companions=found.companions, template=found.template,
                         manifest=manifest_of(program, self._paths.manifests, extra=engine_environment(settings)))
         command = lane.command(launch)
         for sentence in command.skipped:

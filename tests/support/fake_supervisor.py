@@ -54,6 +54,8 @@ class FakeSupervisor:
         """What `ensure_ready` brings up."""
         self.load_seconds = 0.0
         self.config = config or {}
+        self.blobs: set[str] = set()
+        """Digests of files that clients need not send."""
         self.usage: dict[str, Any] = {"day": "2026-01-31", "tokens": {}}
         self.heard: list[Message] = []
         self.links: list[Link] = []
@@ -190,6 +192,15 @@ class FakeSupervisor:
         self.installed.remove(message["model"])
         self.push()
         return {}
+
+    def on_create(self, message: Message) -> dict[str, Any]:
+        return {"model": {"name": message["name"]}, "warnings": []}
+
+    def on_copy(self, message: Message) -> dict[str, Any]:
+        return {"model": {"name": message["name"]}}
+
+    def on_blob(self, message: Message) -> dict[str, Any]:
+        return {"here": message["digest"] in self.blobs}
 
     def on_describe(self, message: Message) -> dict[str, Any]:
         return {"model": {"name": message["model"], **MODEL, "template": "T", "parameters": "", "license": "MIT",

@@ -38,10 +38,10 @@ Measured on {date}: {cpu}, {cores} cores, {memory} of memory, {system}, kernel {
 each of which every target had its turn, in random order. Compared: {programs}.
 
 The engine is a stand-in that costs next to nothing (`tools/bench/engine.c`), so the figures are those of the gateways.
-Blazar runs with its defaults, eight API keys and the audit log, and is told that the engine has 256 slots (it keeps no
-more connections than slots, and without a word from its owner a model gets one). Ratios are taken within a round, and the median of the
-rounds is shown; *added* times are those of the engine alone, measured in the same round, taken away. After each run
-the client, the engine and Blazar's own counters have to agree, else the row says INVALID.
+Blazar runs with its defaults, eight API keys and the audit log, and is told that the engine has 256 slots: it keeps no
+more connections than slots, and a model gets one slot unless its owner says more. Ratios are taken within a round, and
+the median of the rounds is shown; *added* times are those of the engine alone, measured in the same round, taken away.
+After each run the client, the engine and Blazar's own counters have to agree, else the row says INVALID.
 
 To repeat it: `make bench` (twenty minutes at most, on a machine with two cores that do nothing else; it names the
 Debian packages it misses), or `make bench-quick` (four minutes). Absolute times differ from machine to machine, and

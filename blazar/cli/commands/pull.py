@@ -2,7 +2,7 @@
 
 import argparse
 
-from blazar.cli.command import Command
+from blazar.cli.command import Command, add_json
 from blazar.cli.context import Context
 
 
@@ -10,25 +10,46 @@ class Pull(Command):
     name = "pull"
     help = "Install a model"
     about = ("Works on this machine's data dir, whether or not a daemon runs; a running one is told at once. "
-             "REFERENCE is the name of a model that Blazar knows how to get, or the path of a GGUF file, which is "
-             "copied into the store.")
-    examples = ("blazar pull smollm2-135m", "blazar pull ./qwen3-8b-q4_k_m.gguf",
+             "REFERENCE is a name of the catalog, which is listed without REFERENCE; owner/repo of the model registry; "
+             "an https:// URL of a GGUF file; or the path of a GGUF file, which is copied into the store. Without "
+             ":BUILD the largest build that fits this machine is taken. A pull that is interrupted goes on where it "
+             "was when it is asked for again.")
+    examples = ("blazar pull", "blazar pull smollm2-135m", "blazar pull qwen3-8b:q4_k_m",
+                "blazar pull bartowski/Llama-3.2-1B-Instruct-GGUF", "blazar pull ./qwen3-8b-q4_k_m.gguf",
                 "blazar pull ./weights.gguf --name qwen3-8b:q4_k_m")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("reference", metavar="REFERENCE", help="a model's name, or the path of a GGUF file")
+        parser.add_argument("reference", metavar="REFERENCE", nargs="?",
+                            help="a model's name, owner/repo[:BUILD], an https:// URL, or the path of a GGUF file")
         parser.add_argument("--name", metavar="NAME", help="the name it gets here")
+        add_json(parser)
 
     def run(self, args: argparse.Namespace, context: Context) -> int:
-        from blazar.store.pull import pull
+        if args.reference is None:
+            return self._list(context)
+        from blazar.cli.pulling import TerminalTeller
+        from blazar.hardware.census import census
+        from blazar.planner.choice import chooser
+        from blazar.store.pull import means_of, pull
         if context.env.get("BLAZAR_HOST"):
             context.out.note(f"pull works on this machine's data dir {context.located.paths.data_dir}, "
                              f"not on BLAZAR_HOST")
+        means = means_of(context.config, chooser(census))
         with context.out.progress() as progress:
-            model = pull(context.store, args.reference, name=args.name, progress=progress)
-        if not model["changed"]:
+            model = pull(context.store, args.reference, means, args.name, TerminalTeller(context.out, progress))
+        if model["changed"]:
+            context.tell_daemon("changed", what="store")
+        if context.out.as_json:
+            context.out.json(model)
+        elif model["changed"]:
+            context.out.line(f"installed {model['name']}; try it with `blazar run {model['name']} \"Hello\"`")
+        else:
             context.out.line(f"{model['name']} is installed already")
-            return 0
-        context.tell_daemon("changed", what="store")
-        context.out.line(f"installed {model['name']}; try it with `blazar run {model['name']} \"Hello\"`")
+        return 0
+
+    @staticmethod
+    def _list(context: Context) -> int:
+        from blazar.store.catalog import entries
+        rows = [(entry.name, ", ".join(entry.aliases), entry.about) for entry in entries()]
+        context.out.table(("NAME", "ALSO", "WHAT IT IS"), rows)
         return 0

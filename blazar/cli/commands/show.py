@@ -19,6 +19,9 @@ class Show(Command):
         parts = parser.add_mutually_exclusive_group()
         parts.add_argument("--template", action="store_true", help="print only the chat template")
         parts.add_argument("--license", action="store_true", help="print only the license")
+        parts.add_argument("--modelfile", action="store_true", help="print a Modelfile that makes this model")
+        parts.add_argument("--parameters", action="store_true", help="print only the options given with it")
+        parts.add_argument("--system", action="store_true", help="print only its system text")
         add_json(parser)
 
     def run(self, args: argparse.Namespace, context: Context) -> int:
@@ -27,9 +30,9 @@ class Show(Command):
             facts = context.client.post("/api/show", {"model": args.model})
         else:
             facts = show({"model": context.store.describe(args.model)})
-        for part in ("template", "license"):
+        for part in ("template", "license", "modelfile", "parameters", "system"):
             if getattr(args, part):
-                context.out.line(facts.get(part) or "")
+                context.out.line((facts.get(part) or "").removesuffix("\n"))
                 return 0
         context.out.table(("FACT", "VALUE"), _rows(facts), facts)
         return 0
@@ -46,6 +49,8 @@ def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
         "embedding length": file_facts.get(f"{architecture}.embedding_length"),
         "layers": file_facts.get(f"{architecture}.block_count"),
         "capabilities": ", ".join(facts.get("capabilities") or ()),
+        "aliases": ", ".join(facts.get("aliases") or ()),
+        "system": (facts.get("system") or "").strip().partition("\n")[0],
         "license": (facts.get("license") or "").strip().partition("\n")[0],
         "modified": facts.get("modified_at"),
     }

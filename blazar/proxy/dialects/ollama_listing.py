@@ -21,8 +21,10 @@ def show(described: Mapping[str, Any]) -> dict[str, Any]:
     """POST /api/show; `described` is the supervisor's answer to `describe`."""
     model = described["model"]
     return {"license": model.get("license") or "", "parameters": model.get("parameters") or "",
-            "template": model.get("template") or "", "modelfile": "", "details": _details(model),
-            "model_info": _facts(model), "capabilities": list(model["capabilities"]),
+            "template": model.get("template") or "", "system": model.get("system") or "",
+            "messages": model.get("messages") or [], "aliases": model.get("aliases") or [],
+            "modelfile": model.get("modelfile") or "",
+            "details": _details(model), "model_info": _facts(model), "capabilities": list(model["capabilities"]),
             "modified_at": model["modified_at"]}
 
 

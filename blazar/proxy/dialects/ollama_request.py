@@ -118,23 +118,23 @@ def _common(payload: dict[str, Any]) -> dict[str, Any]:
     if payload.get("logprobs"):
         raise KnobRefused(knob="`logprobs`", reason="this API does not pass them on yet",
                           remedy="use /v1/chat/completions, which does")
-    return {"model": payload["model"], "stream": True, "stream_options": {"include_usage": True}, **_options(payload)}
+    return {"model": payload["model"], "stream": True, "stream_options": {"include_usage": True}, **options(payload)}
 
 
-def _options(payload: dict[str, Any]) -> dict[str, Any]:
+def options(payload: dict[str, Any]) -> dict[str, Any]:
     """Sampling options under the child's names. Like Ollama, it passes over options it does not know."""
-    options = mapping(payload, "options")
+    given = mapping(payload, "options")
     asked: dict[str, Any] = {}
     for option, (field, read) in OPTIONS.items():
-        value = read(options, option, "options.")
+        value = read(given, option, "options.")
         if value is not None:
             asked[field] = value
-    limit = integer(options, "num_predict", "options.")
+    limit = integer(given, "num_predict", "options.")
     if limit is not None and limit > 0:
         asked["max_tokens"] = limit
-    if isinstance(options.get("stop"), str):
-        options = {"stop": [options["stop"]]}
-    stops = [stop for stop in strings(options, "stop", "options.") if stop]
+    if isinstance(given.get("stop"), str):
+        given = {"stop": [given["stop"]]}
+    stops = [stop for stop in strings(given, "stop", "options.") if stop]
     if stops:
         asked["stop"] = stops
     return asked

@@ -9,6 +9,8 @@ from blazar.proxy.gateway import Gateway
 from blazar.proxy.json import dumps, load_object
 from blazar.proxy.request import Request
 from blazar.proxy.routes import Route
+from blazar.store.name import parse
+from blazar.store.resolve import is_alias
 from blazar.transport import Endpoint
 
 OPENAI_LIST = "/v1/models/"
@@ -42,7 +44,10 @@ def ps(gateway: Gateway, request: Request, route: Route) -> None:
 
 
 def delete(gateway: Gateway, request: Request, route: Route) -> None:
-    gateway.supervisor.remove(_allowed_name(gateway, request, _body_name(request)))
+    reference = _body_name(request)
+    name = _allowed_name(gateway, request, reference)
+    is_one = is_alias(reference, gateway.directory.models, gateway.directory.aliases)
+    gateway.supervisor.remove(str(parse(reference)) if is_one else name)
     request.answer(200, b"")
 
 

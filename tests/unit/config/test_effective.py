@@ -59,3 +59,10 @@ def test_the_general_settings_are_not_touched(config):
     assert config.sglang["tp_size"] == 2
     with pytest.raises(TypeError):
         effective(config, "qwen")["slots"] = 1
+
+
+def test_what_was_given_with_a_model_stands_between_the_two(config):
+    own = {"default_ctx": 512}
+    assert effective(config, "other:q4_0", own)["default_ctx"] == 512
+    assert effective(config, "qwen:q4_0", own)["default_ctx"] == 100
+    assert effective(config, "other:q4_0", own)["slots"] == 2

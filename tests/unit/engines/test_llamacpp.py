@@ -18,12 +18,12 @@ PROGRAM = Program("llamacpp", ("/usr/bin/llama-server",), "PATH")
 
 
 def command(settings=None, trained=32768, program=PROGRAM, secret=Path("/run/solo.apikey"), manifest=None,
-            **facts):
+            companions=(), template=None, **facts):
     config = Config.from_dict(settings or {})
     return LlamaCpp(SETTINGS.values()).command(Launch(
         model="solo:q4_0", file=Path("/models/solo.gguf"), facts={"format": "gguf", "context_length": trained, **facts},
         settings=effective(config, "solo:q4_0"), program=program, secret_file=secret,
-        manifest=manifest))
+        manifest=manifest, companions=companions, template=template))
 
 
 def test_argv_of_an_all_default_config():
@@ -91,6 +91,13 @@ def test_only_gguf_is_accepted():
     assert LlamaCpp().accepts({"format": "gguf"})
     assert not LlamaCpp().accepts({"format": "safetensors"})
     assert LlamaCpp().address_flags("127.0.0.1", 0) == ("--host", "127.0.0.1", "--port", "0")
+
+
+def test_files_beside_the_model_have_flags_of_their_own():
+    made = command(companions=(("projector", Path("/p")), ("draft", Path("/d")), ("adapter", Path("/a")),
+                               ("adapter", Path("/b"))), template=Path("/t.jinja"))
+    start = made.argv.index("--mmproj")
+    assert made.argv[start:] == ("--mmproj", "/p", "--lora", "/a,/b", "--chat-template-file", "/t.jinja")
 
 
 @pytest.mark.parametrize("build", ["llama-server-b10434", "llama-server-b11434"])

@@ -1,10 +1,12 @@
 """Schemas: creation, upgrades with a backup, and what is refused."""
 
+import pkgutil
 import sqlite3
 
 import pytest
 
 from blazar.errors import DatabaseUnusable, SchemaNewer
+from blazar.models import migrations
 from blazar.models.alias import Alias
 from blazar.models.base import Table
 from blazar.models.engine import Engine
@@ -26,8 +28,9 @@ def files(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_steps_are_applied_in_the_order_of_their_numbers():
-    assert list(known_steps()) == sorted(known_steps()) and min(known_steps()) == 1
+def test_steps_are_numbered_in_order_and_once():
+    numbers = [int(module.name.partition("_")[0]) for module in pkgutil.iter_modules(migrations.__path__)]
+    assert list(known_steps()) == sorted(numbers) and len(set(numbers)) == len(numbers)
 
 
 def test_a_missing_database_is_created(tmp_path):

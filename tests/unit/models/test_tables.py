@@ -9,7 +9,8 @@ from blazar.models.installed_model import InstalledModel
 from blazar.models.migrate import migrate
 
 ROW = {"name": "solo:q4_0", "digest": "d" * 64, "size": 1 << 40, "facts": "{}", "source": "a file",
-       "license": None, "parameters": None, "template": None, "installed_at": "2026-01-02T03:04:05Z"}
+       "license": None, "parameters": None, "template": None, "installed_at": "2026-01-02T03:04:05Z", "files": None,
+       "system": None, "messages": None}
 
 
 @pytest.fixture(autouse=True)

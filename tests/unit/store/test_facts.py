@@ -28,7 +28,7 @@ def test_a_chat_model(tmp_path):
         "head_count_kv": 2, "key_length": 16, "value_length": 16, "embedding_length": 64, "vocab_size": 3,
         "quantization": "Q4_0", "parameter_count": 1000, "parameter_size": "1.0K",
         "size": (tmp_path / "m.gguf").stat().st_size, "chat_template": "{{ messages }}",
-        "capabilities": ["completion"], "license": "mit",
+        "capabilities": ["completion"], "license": "mit", "format": "gguf",
         "model_info": {
             "general.architecture": "llama", "general.file_type": 2, "general.license": "mit",
             "general.name": "Tiny Llama", "llama.attention.head_count": 4, "llama.attention.head_count_kv": 2,

@@ -14,7 +14,7 @@ from blazar.store.name import MAX_NAME, Name, clean, file_safe, parse
     ("qwen3-8b:q4_k_m", "qwen3-8b", "q4_k_m"),
     ("llama3.1:8b", "llama3.1", "8b"),
     ("Unsloth/Qwen3-GGUF:Q4_K_M", "unsloth/qwen3-gguf", "q4_k_m"),
-    ("hf.co/owner/repo", "hf.co/owner/repo", ""),
+    ("hf.co/owner/repo", "owner/repo", ""),
     ("7", "7", ""),
     ("x" * MAX_NAME, "x" * MAX_NAME, ""),
 ])

