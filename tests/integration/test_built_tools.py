@@ -8,6 +8,7 @@ import pytest
 from tests.support.built_engines import built
 from tests.support.shell import Shell
 from tests.support.tiny_gguf import tiny_gguf
+from tests.support.tiny_split import split
 
 pytestmark = pytest.mark.built
 
@@ -35,6 +36,17 @@ def test_the_same_source_gives_the_same_file(shell):
     shell.ok("quantize", "tiny:f32", "q4_0")
     shell.ok("quantize", "tiny:f32", "q4_0", "--name", "again")
     assert blob(shell, "tiny:q4_0") == blob(shell, "again:q4_0")
+
+
+def test_a_split_set_becomes_one_file(shell, tmp_path):
+    (tmp_path / "parts").mkdir()
+    first = split(tmp_path / "tiny.gguf", tmp_path / "parts", 3)[0]
+    shell.ok("pull", str(first), "--name", "set:f32")
+    shell.ok("quantize", "tiny:f32", "q8_0")
+    shell.ok("quantize", "set:f32", "q8_0")
+    assert blob(shell, "set:q8_0").stat().st_size == blob(shell, "tiny:q8_0").stat().st_size
+    shown = json.loads(shell.ok("show", "set:q8_0", "--json"))
+    assert "Q8_0" in json.dumps(shown) and "split.count" not in json.dumps(shown)
 
 
 def test_what_the_real_tool_refuses_is_told(shell, tmp_path):

@@ -12,6 +12,7 @@ from blazar.engines.quantize import quantize
 from blazar.engines.tools import Tool
 from blazar.errors import EngineToolFailed, ModelFileRefused, StoreUnwritable, UsageRefused
 from blazar.paths import Paths
+from blazar.store.preset import Preset
 from blazar.store.store import Store
 from tests.support.raw_gguf import write_gguf
 from tests.support.tool_stubs import play, starts, tool
@@ -79,6 +80,13 @@ def test_a_quantised_source_needs_a_word(store, stub, tmp_path):
         quantize(store, stub, store.get("q"), "q8_0")
     assert quantize(store, stub, store.get("q"), "q8_0", again=True)["name"] == "q:q8_0"
     assert starts(stub.path)[-1][0] == "--allow-requantize"
+
+
+def test_what_is_given_with_the_model_stays_with_it(store, stub, tmp_path):
+    piece = store.get("m").pieces[0]
+    store.adopt_pieces([piece], "polite:f16", "x", "a test", preset=Preset(system="Be polite."))
+    made = store.get(quantize(store, stub, store.get("polite"), "q4_0")["name"])
+    assert made.name == "polite:q4_0" and made.preset.system == "Be polite."
 
 
 def test_an_importance_matrix_is_handed_on(store, stub, tmp_path):
