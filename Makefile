@@ -1,16 +1,18 @@
-# The commands to know: run, smoke, test, lint, docs-check, man, bench, clean. `make` alone lists them.
+# The commands to know: run, smoke, test, test-engines, lint, docs-check, man, bench, clean. `make` alone lists them.
 # Two environments, each renewed only when setup.cfg changed: .venv for running, with the `test` extra on top for tests.
 
 PYTHON ?= python3
 BIN := .venv/bin
 DEBIAN_PYTHON ?= /usr/bin/python3
 
-.PHONY: help run smoke test test-venv test-debian lint docs-check man bench bench-quick bench-cost bench-soak clean
+.PHONY: help run smoke test test-venv test-debian test-engines lint docs-check man bench bench-quick bench-cost \
+	bench-soak clean
 
 help:
 	@echo 'make run         install into .venv, start Blazar with a small model, show one answer, keep serving'
 	@echo 'make smoke       every dialect against the real model, compared with the engine itself'
 	@echo 'make test        the whole suite, with packages from PyPI and with those of Debian 12'
+	@echo 'make test-engines  build llama.cpp once, for the tests of its tools: 10 minutes and more'
 	@echo 'make lint        ruff and mypy'
 	@echo 'make docs-check  are the generated pages as the code has them?'
 	@echo 'make man         the manual page, build/blazar.1'
@@ -37,6 +39,9 @@ test-venv: .venv/.tested build/npm/.installed
 test-debian: .venv/.tested build/npm/.installed
 	@if [ -x $(DEBIAN_PYTHON) ]; then $(DEBIAN_PYTHON) tools/debian_end.py; \
 	else echo 'SKIPPED the suite with Debian packages: there is no $(DEBIAN_PYTHON)'; [ "$$CI" != true ]; fi
+
+test-engines: .venv/.tested
+	@nice $(BIN)/python tools/build_engines.py
 
 lint: .venv/.tested
 	$(BIN)/ruff check .

@@ -486,12 +486,72 @@ class FlagMissing(LoadFailed):
     slug = "flag-missing"
 
 
+class ArchitectureUnknown(LoadFailed):
+    """{model} did not load: its architecture is {architecture!r}, which this engine does not know; {remedy}"""
+
+    slug = "architecture-unknown"
+
+
 class BuildNotFound(BlazarError):
     """there is no engine build {tag!r} here, {known}; `blazar engine list` shows them, `blazar engine update` gets the
     newest"""
 
     slug = "build-not-found"
     status = 404
+
+
+class EngineToolMissing(BlazarError):
+    """{where}; `blazar engine build cpu` makes a build with all its tools, and a folder that has it can be named with
+    BLAZAR_ENGINE_PATH"""
+
+    slug = "engine-tool-missing"
+    status = 404
+
+
+class EngineToolFailed(BlazarError):
+    """{tool} could not {task}: {reason}"""
+
+    slug = "engine-tool-failed"
+
+
+class BuildToolsMissing(BlazarError):
+    """cannot build a {flavour} engine here: {missing}"""
+
+    slug = "build-tools-missing"
+
+
+class BuildFailed(BlazarError):
+    """could not build {tag}: {reason}; {remedy}"""
+
+    slug = "build-failed"
+
+
+class CatalogRefused(BlazarError):
+    """the catalog of engine lanes at {url} is not used: {reason}; see `capability_registry_url`"""
+
+    slug = "catalog-refused"
+    status = 502
+
+
+class LaneNotFound(BlazarError):
+    """there is no engine lane {name!r}; {known}"""
+
+    slug = "lane-not-found"
+    status = 404
+
+
+class UpgradeRefused(BlazarError):
+    """this Blazar is not upgraded by itself: {reason}; {remedy}"""
+
+    slug = "upgrade-refused"
+    status = 409
+
+
+class UpgradeFailed(BlazarError):
+    """could not upgrade: {reason}; {remedy}"""
+
+    slug = "upgrade-failed"
+    status = 502
 
 
 class EngineStartFailed(BlazarError):

@@ -1,6 +1,7 @@
 """Parse and print bytes, durations and rates. Used by every table and by every refusal that holds a number."""
 
 import re
+from datetime import UTC, datetime
 
 _BYTE_STEPS = ("B", "KiB", "MiB", "GiB", "TiB")
 _DURATION_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -27,6 +28,11 @@ def format_duration(seconds: float) -> str:
     hours, minutes = divmod(minutes, 60)
     parts = [(hours, "h"), (minutes, "m"), (rest, "s")]
     return " ".join(f"{count} {unit}" for count, unit in parts if count)
+
+
+def timestamp() -> str:
+    """This moment as RFC 3339 in UTC, to the second: '2026-01-02T03:04:05Z'."""
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def parse_duration(text: str) -> float:

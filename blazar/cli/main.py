@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from blazar import __version__
 from blazar.cli.command import Command, add_parser
+from blazar.cli.commands.bench import Bench
 from blazar.cli.commands.config import Config
 from blazar.cli.commands.cp import Cp
 from blazar.cli.commands.create import Create
@@ -16,17 +17,19 @@ from blazar.cli.commands.engine import Engine
 from blazar.cli.commands.list import List
 from blazar.cli.commands.ps import Ps
 from blazar.cli.commands.pull import Pull
+from blazar.cli.commands.quantize import Quantize
 from blazar.cli.commands.rm import Rm
 from blazar.cli.commands.run import Run
 from blazar.cli.commands.serve import Serve
 from blazar.cli.commands.show import Show
 from blazar.cli.commands.stop import Stop
+from blazar.cli.commands.upgrade import Upgrade
 from blazar.cli.context import Context
 from blazar.cli.output import Output
 from blazar.errors import BlazarError
 
-VERBS: tuple[Command, ...] = (Serve(), Pull(), Create(), List(), Show(), Ps(), Run(), Stop(), Cp(), Rm(), Engine(),
-                              Config(), Doctor())
+VERBS: tuple[Command, ...] = (Serve(), Pull(), Create(), List(), Show(), Ps(), Run(), Stop(), Cp(), Rm(), Quantize(),
+                              Bench(), Engine(), Config(), Doctor(), Upgrade())
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
+from blazar.cli.steps import Steps
 from blazar.units import format_bytes, format_duration
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -60,6 +61,9 @@ class Output:
 
     def progress(self) -> "Progress":
         return Progress(self._errors, silent=self.as_json)
+
+    def steps(self) -> Steps:
+        return Steps(self._errors)
 
 
 class Progress:

@@ -3,6 +3,7 @@
 ACTIVE: frozenset[str] = frozenset({
     "audit_log",
     "batch_size",
+    "capability_registry_url",
     "child_auth",
     "child_header_timeout_secs",
     "client_write_timeout_secs",
@@ -16,6 +17,7 @@ ACTIVE: frozenset[str] = frozenset({
     "engine_routing",
     "engine_routing.mode",
     "engine_routing.policy",
+    "fork_retire_days",
     "host",
     "idle_timeout_secs",
     "json_scan_over_kb",

@@ -41,11 +41,16 @@ class Build:
                 "installed_at": self.installed_at}
 
     @property
+    def engine(self) -> str:
+        """The engine that it is, or that it is a fork of."""
+        return self.kind.removesuffix("-fork")
+
+    @property
     def program(self) -> Program:
         """How it is run."""
         if self.flavour == EMBEDDED_FLAVOUR:
-            return Program(self.kind, (str(self.path), *EMBEDDED_MODULE), EMBEDDED_FLAVOUR, tag=self.tag)
-        return Program(self.kind, (str(self.path),), self.tag, tag=self.tag)
+            return Program(self.engine, (str(self.path), *EMBEDDED_MODULE), EMBEDDED_FLAVOUR, tag=self.tag)
+        return Program(self.engine, (str(self.path),), self.tag, tag=self.tag)
 
 
 class Builds:

@@ -9,7 +9,8 @@ from blazar.engines.lane import Command, Lane, Launch
 from blazar.errors import BlazarError, LoadFailed
 from blazar.paths import Paths
 from blazar.supervisor import processes, spawn
-from blazar.supervisor.health import Ready, Target, quote_output, wait_ready
+from blazar.supervisor.failures import load_failure
+from blazar.supervisor.health import Ready, Target, wait_ready
 from blazar.supervisor.loop import Loop
 from blazar.supervisor.pool import Pool
 from blazar.supervisor.states import ALLOWED, State
@@ -42,6 +43,8 @@ class Prepared:
     """Bytes of the model's file."""
     limit: float
     """Seconds the load may take."""
+    fork: str | None = None
+    """A lane of the catalog for the model's architecture, which is not installed."""
 
 
 @dataclass(frozen=True)
@@ -240,8 +243,8 @@ class Child:
         return True
 
     def _crashed(self, process: spawn.Process) -> None:
-        failure = self._why or LoadFailed(model=self.model, reason=process.describe_exit(),
-                                          output=quote_output(process))
+        assert self._prepared is not None
+        failure = self._why or load_failure(self._prepared.launch, self._prepared.fork, process)
         log.error("%s: %s", self.id, failure.message)
         now = self._means.loop.now()
         if self.state is State.STARTING:

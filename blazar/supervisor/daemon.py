@@ -30,6 +30,7 @@ from blazar.supervisor.engine_check import EngineCheck
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import LAUNCHER, Gateway
 from blazar.supervisor.jobs import MOST, Jobs
+from blazar.supervisor.lanes import Lanes
 from blazar.supervisor.listener import listen, take_lock, url_of
 from blazar.supervisor.loader import Loader
 from blazar.supervisor.loop import Loop
@@ -92,6 +93,7 @@ class Daemon:
                             max_loaded=config.max_loaded_models, keep_alive=float(config.idle_timeout_secs or -1))
         self._gateway = Gateway(self._loop, paths, workers, self._listener, self._grace, self._give_up, launcher)
         self._usage = Usage(pool)
+        self._lanes = Lanes(self._loop, pool, paths, config.capability_registry_url or "", config.fork_retire_days)
         means = means_of(config, chooser(census), local=False)
         self._jobs = Jobs(Pool(self._loop, MOST), store, means,
                           lambda link, message, model: self._answers.refresh_store(link, message, model=model))
@@ -112,6 +114,7 @@ class Daemon:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, the end of a child could not be seen
         self._loop.post(self._gateway.start)
         self._loop.post(self._gateway.watch)
+        self._loop.post(self._lanes.watch)
         self._loop.post(self._engine_check.plan)
         try:
             self._loop.run()

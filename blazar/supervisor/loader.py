@@ -5,12 +5,14 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from blazar.engines import forks
 from blazar.engines.builds import Builds
 from blazar.engines.lane import Lane, Launch, engine_environment
 from blazar.engines.manifest import manifest_of
 from blazar.engines.program import Program
 from blazar.engines.routing import Routing, find_program, rates_of
 from blazar.errors import LoadFailed
+from blazar.models.catalog import Catalog
 from blazar.models.measurement import Measurement
 from blazar.paths import Paths
 from blazar.store.assembled import assemble
@@ -48,7 +50,8 @@ class Loader:
         if lane is None:
             raise LoadFailed(model=model, reason=NO_ENGINE.format(format=facts["format"]), output="")
         settings = self._settings_for(model, installed.preset.settings())
-        program = self._program(model, lane.kind, settings, installed.digest)
+        lanes = Catalog.every()
+        program = self._program(model, lane.kind, settings, facts, lanes)
         found = assemble(self._paths, installed)
         launch = Launch(model=model, file=found.file, facts=facts, settings=settings, program=program,
                         secret_file=secret_path(self._paths, model) if self._child_auth else None,
@@ -57,10 +60,18 @@ class Loader:
         command = lane.command(launch)
         for sentence in command.skipped:
             log.warning("%s: %s", model, sentence)
-        return Prepared(launch, lane, command, installed.size, self._load_limit or lane.load_timeout)
+        return Prepared(launch, lane, command, installed.size, self._load_limit or lane.load_timeout,
+                        forks.offered(facts["architecture"], lanes))
 
-    def _program(self, model: str, kind: str, settings: Mapping[str, Any], digest: str) -> Program:
+    def _program(self, model: str, kind: str, settings: Mapping[str, Any], facts: Mapping[str, Any],
+                 lanes: Sequence[Mapping[str, Any]]) -> Program:
+        """A fork for its own architectures, unless an engine was named; else what routing says."""
+        builds = self._builds.every()
+        fork = None if self._engine_path else forks.choose(facts["architecture"], settings.get("engine"), lanes, builds)
+        if fork is not None:
+            return fork.program
         configured = settings.get("engine_routing") or {}
         routing = Routing(settings.get("engine"), configured.get("mode") or "auto", configured.get("policy"),
-                          rates_of(Measurement.of(digest, "bench")))
-        return find_program(model, self._engine_path, os.environ, self._builds.every(kind), routing)
+                          rates_of(Measurement.of(facts["digest"], "bench")))
+        return find_program(model, self._engine_path, os.environ, [build for build in builds if build.kind == kind],
+                            routing)

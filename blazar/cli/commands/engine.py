@@ -4,9 +4,12 @@ import argparse
 
 from blazar.cli.command import Command, add_parser
 from blazar.cli.context import Context
+from blazar.cli.engine.build import Build
 from blazar.cli.engine.check import Check
 from blazar.cli.engine.install import Install
+from blazar.cli.engine.lane import Lane
 from blazar.cli.engine.list import List
+from blazar.cli.engine.pin import Pin, Unpin
 from blazar.cli.engine.prune import Prune
 from blazar.cli.engine.remove import Remove
 from blazar.cli.engine.rollback import Rollback
@@ -21,8 +24,12 @@ SUBVERBS: tuple[Command, ...] = (
     Show(),
     Use(),
     Rollback(),
+    Build(),
+    Lane(),
     Check(),
     Prune(),
+    Pin(),
+    Unpin(),
     Remove(),
 )
 

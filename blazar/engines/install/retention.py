@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 
 from blazar.engines.builds import Build
+from blazar.engines.forks import FORKS
 from blazar.engines.install.release import build_number
 from blazar.engines.install.shelf import Shelf
 from blazar.engines.routing import LOCAL
 
 
 def superfluous(builds: Sequence[Build], keep: int) -> list[Build]:
-    """The builds beyond the newest `keep` of each kind; never the one in use, a pinned one or the local one."""
+    """The builds beyond the newest `keep` of each kind; never the one in use, a pinned one, the local one or a fork."""
     found: list[Build] = []
-    for kind in sorted({build.kind for build in builds}):
+    for kind in sorted({build.kind for build in builds} - {FORKS}):
         newest_first = sorted((build for build in builds if build.kind == kind),
                               key=lambda build: (build.installed_at, build_number(build.tag) or 0), reverse=True)
         found += [build for build in newest_first[keep:]

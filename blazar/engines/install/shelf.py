@@ -71,7 +71,7 @@ class Shelf:
             shutil.rmtree(folder, ignore_errors=True)
 
     def place(self, folder: Path, program: Path, tag: str, flavour: str, source: str,
-              sha256: str | None) -> Build:
+              sha256: str | None, kind: str = KIND) -> Build:
         """Make the finished `folder` the build `tag`, whose program lies in it; it is not in use yet."""
         home = self.paths.engines / checked(tag)
         with told_in_words(home):
@@ -80,7 +80,7 @@ class Shelf:
             folder.rename(home)
             _flush(self.paths.engines)
         path = home / program.relative_to(folder)
-        Engine.put(kind=KIND, tag=tag, path=str(path.relative_to(self.paths.data_dir)), flavour=flavour,
+        Engine.put(kind=kind, tag=tag, path=str(path.relative_to(self.paths.data_dir)), flavour=flavour,
                    source=source, sha256=sha256, installed_at=_now(), active=False, pinned=False, turn=0)
         self._sweep()
         return self.builds.find(tag)

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from blazar.engines.oneshot import ending, kept, last_words
 from blazar.engines.program import EMBEDDED_MODULE, Program
 from blazar.paths import package_home
 from blazar.units import format_duration
@@ -35,9 +36,9 @@ ROUNDS = 3
 LEAST_TIME = 1.0
 """Answers that are timed at least, and seconds that it takes at least."""
 CTX = 512
+ANSWER_BYTES = 8 << 20
+"""Of one answer that is read."""
 PROMPT = "Once"
-KEPT = ("PATH", "HOME", "USER", "LANG", "TMPDIR", "LD_LIBRARY_PATH")
-KEPT_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "HIP_", "ROCR_", "HSA_", "GGML_", "OMP_", "VK_")
 
 
 class Fault(Exception):
@@ -62,41 +63,46 @@ def starts(program: Program, extra: Mapping[str, str]) -> str:
 def decode_rate(program: Program, model: Path, extra: Mapping[str, str]) -> float:
     """Tokens a second that the program writes with `model`: of several answers the fastest, since a busy machine only
     ever slows one down. Raises Fault."""
-    with tempfile.TemporaryDirectory(prefix="blazar-gate-") as folder:
+    with served(program, model, extra) as address:
+        _write(address, WARM_UP)
+        rates: list[float] = []
+        began = time.monotonic()
+        while len(rates) < ROUNDS or time.monotonic() - began < LEAST_TIME:
+            rates.append(_write(address, TOKENS))
+        return max(rates)
+
+
+@contextlib.contextmanager
+def served(program: Program, model: Path, extra: Mapping[str, str], ctx: int = CTX) -> Iterator[Path]:
+    """The socket of an engine that serves `model` for as long as the block lasts. Raises Fault."""
+    with tempfile.TemporaryDirectory(prefix="blazar-engine-") as folder:
         address = Path(folder) / "engine.sock"
         argv = [*program.argv, "--model", str(model), "--host", str(address), "--port", "8080", "--parallel", "1",
-                "--ctx-size", str(CTX)]
+                "--ctx-size", str(ctx)]
         with open(Path(folder) / "log", "w+b") as log, _running(argv, environment(program, extra), log) as engine:
             _wait_ready(engine, address, log)
-            _write(address, WARM_UP)
-            rates: list[float] = []
-            began = time.monotonic()
-            while len(rates) < ROUNDS or time.monotonic() - began < LEAST_TIME:
-                rates.append(_write(address, TOKENS))
-            return max(rates)
+            yield address
+
+
+def ask(address: Path, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON object that the engine answers to a POST of `body`. Raises Fault."""
+    try:
+        with contextlib.closing(_Connection(address, LOAD_LIMIT)) as connection:
+            connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            text = response.read(ANSWER_BYTES)
+        answer = json.loads(text) if response.status == 200 else None
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise Fault(f"it did not answer {path} ({error})") from error
+    if not isinstance(answer, dict):
+        raise Fault(f"it answered {path} with {response.status}: {text[:300].decode(errors='replace')}")
+    return answer
 
 
 def environment(program: Program, extra: Mapping[str, str]) -> dict[str, str]:
     """What an engine may see: nothing of our keys and tokens."""
-    kept = {name: value for name, value in os.environ.items() if name in KEPT or name.startswith(KEPT_PREFIXES)}
     path = {"PYTHONPATH": str(package_home())} if program.argv[1:] == EMBEDDED_MODULE else {}
-    return {**kept, **path, **extra}
-
-
-def ending(code: int) -> str:
-    """How a process ended, for a message."""
-    if code >= 0:
-        return f"it ended with exit code {code}"
-    try:
-        return f"it was ended by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"it was ended by signal {-code}"
-
-
-def last_words(output: str) -> str:
-    """The last lines of an engine's output, for a message."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return f"; it said: {' / '.join(lines[-3:])[:400]}" if lines else ", without a word"
+    return {**kept(os.environ), **path, **extra}
 
 
 @contextlib.contextmanager
