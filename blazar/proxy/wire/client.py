@@ -56,7 +56,7 @@ class Client:
         """It was given up because it did not read."""
         descriptor = sock.fileno()
         # The bare socket type: gevent's own would wait.
-        self._bare = _socket.socket(fileno=descriptor)
+        self._bare = _socket.socket(sock.family, sock.type, sock.proto, descriptor)
         self._loop = get_hub().loop
         self._readable = self._loop.io(descriptor, READ)
         self._armed = False
