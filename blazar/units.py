@@ -1,7 +1,7 @@
 """Parse and print bytes, durations and rates. Used by every table and by every refusal that holds a number."""
 
 import re
-from datetime import UTC, datetime
+import time
 
 _BYTE_STEPS = ("B", "KiB", "MiB", "GiB", "TiB")
 _DURATION_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -32,7 +32,7 @@ def format_duration(seconds: float) -> str:
 
 def timestamp() -> str:
     """This moment as RFC 3339 in UTC, to the second: '2026-01-02T03:04:05Z'."""
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def parse_duration(text: str) -> float:

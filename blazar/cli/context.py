@@ -6,10 +6,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from blazar.cli.output import Output
-from blazar.paths import Located, locate
 
 if TYPE_CHECKING:
     from blazar.cli.client import Client
+    from blazar.paths import Located
 
 SETTING = "setting_"
 """How the `dest` of an option begins that stands for a setting: `setting_port`."""
@@ -24,8 +24,9 @@ class Context:
         self._args = args
 
     @cached_property
-    def located(self) -> Located:
+    def located(self) -> "Located":
         """Configuration file and data dir; what is odd about them is told once."""
+        from blazar.paths import locate
         located = locate(self.env, self._args.config, self._args.data_dir)
         for warning in located.warnings:
             self.out.note(warning)

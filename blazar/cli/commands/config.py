@@ -1,7 +1,6 @@
 """`blazar config`: what is configured, what that means, and whether a file is right."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from blazar.cli.command import Command, add_json
@@ -61,6 +60,8 @@ class Config(Command):
         return 0
 
     def _check(self, args: argparse.Namespace, context: Context) -> int:
+        from pathlib import Path
+
         from blazar.config.load import load
         file = Path(args.file).expanduser() if args.file else context.located.config_file
         checked = load(file, context.env, must_exist=args.file is not None)

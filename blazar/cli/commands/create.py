@@ -1,16 +1,16 @@
 """`blazar create`: a model of your own, out of a Modelfile."""
 
 import argparse
-import hashlib
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blazar.cli.command import Command
 from blazar.cli.context import Context
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from blazar.store.local import LocalFile
     from blazar.store.modelfile import Modelfile
 
@@ -31,6 +31,8 @@ class Create(Command):
                             help="the Modelfile (default: Modelfile; - reads standard input)")
 
     def run(self, args: argparse.Namespace, context: Context) -> int:
+        from pathlib import Path
+
         from blazar.store import modelfile
         wanted = modelfile.parse(*_read(args.file))
         folder = Path.cwd() if args.file == STANDARD_INPUT else Path(args.file).resolve().parent
@@ -82,8 +84,10 @@ def _read(file: str) -> tuple[str, str]:
         raise UsageRefused(f"the Modelfile {file} cannot be read: {reason}; name one with `-f FILE`") from error
 
 
-def _sources(wanted: "Modelfile", folder: Path) -> tuple[str | None, list["LocalFile"]]:
+def _sources(wanted: "Modelfile", folder: "Path") -> tuple[str | None, list["LocalFile"]]:
     """The installed model that FROM names, or the files."""
+    from pathlib import Path
+
     from blazar.errors import ModelfileRefused
     paths = [folder / Path(name).expanduser() for name in wanted.sources]
     are_paths = [path.exists() or _looks_like_path(name) for path, name in zip(paths, wanted.sources, strict=True)]
@@ -99,7 +103,7 @@ def _looks_like_path(name: str) -> bool:
     return name.startswith((".", "/", "~")) or name.lower().endswith((".gguf", ".safetensors"))
 
 
-def _files(paths: list[Path]) -> list["LocalFile"]:
+def _files(paths: "list[Path]") -> list["LocalFile"]:
     from blazar.store.local import local_files
     return local_files(paths) if paths else []
 
@@ -110,6 +114,7 @@ def _size(files: Sequence["LocalFile"]) -> int:
 
 def _send(client: Any, files: Sequence["LocalFile"], progress: Any) -> list[tuple[str, str]]:
     """Name and digest of each file, after the daemon has it."""
+    import hashlib
     sent: dict[str, str] = {}
     total, done = _size(files), 0
     for number, file in enumerate(files):

@@ -1,7 +1,6 @@
 """`blazar doctor`: look at what a daemon needs on this machine."""
 
 import argparse
-from dataclasses import asdict
 
 from blazar.cli.command import Command, add_json
 from blazar.cli.context import Context
@@ -17,6 +16,8 @@ class Doctor(Command):
         add_json(parser)
 
     def run(self, args: argparse.Namespace, context: Context) -> int:
+        from dataclasses import asdict
+
         from blazar.doctor.check import Surroundings, worst
         from blazar.doctor.checklist import examine
         findings = examine(Surroundings(context.located, context.env, context.daemon))

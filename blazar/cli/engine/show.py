@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 from blazar.cli.command import Command, add_json
@@ -24,6 +23,8 @@ class Show(Command):
         add_json(parser)
 
     def run(self, args: argparse.Namespace, context: Context) -> int:
+        from dataclasses import asdict
+
         from blazar.cli.engine.found import find
         from blazar.engines.lane import engine_environment
         from blazar.engines.manifest import manifest_of
