@@ -6,13 +6,15 @@ The token goes to the registry's own origin only, and never into an error or a l
 import contextlib
 import json
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
 
 from blazar.download.client import FAILURES, Client, origin, shown
-from blazar.download.remote import BREAKS
+from blazar.download.remote import BREAKS, Answer
+from blazar.download.retry import retry_after
 from blazar.errors import (
     BlazarError,
     PullFailed,
@@ -23,11 +25,14 @@ from blazar.errors import (
     TokenRefused,
 )
 from blazar.store.huggingface import MOST_FILES, Listing, RemoteFile, lacks_sizes, read_listing, read_tree
+from blazar.units import format_bytes, format_duration
 
 DEFAULT_BASE = "https://huggingface.co"
 REDIRECTS = 5
-MAX_ANSWER = 32 << 20
-"""Bytes of the longest listing."""
+MAX_ANSWER = 8 << 20
+"""Bytes of the longest listing; 20,000 files take about six million. As values it takes twenty times as much memory."""
+ANSWER_TIMEOUT = 60.0
+"""Seconds for a whole answer, however it trickles."""
 MOST_PAGES = 50
 
 _NEXT = re.compile(r'<([^>]+)>\s*;[^,]*\brel="?next"?')
@@ -112,7 +117,7 @@ class Registry:
         with contextlib.closing(Client()) as client:
             answer = self._follow(client, url, repo)
             try:
-                body = answer.read(MAX_ANSWER + 1)
+                body = self._body(Answer(answer), repo)
             except BREAKS as error:
                 raise self._unreachable(repo, error) from error
             finally:
@@ -120,8 +125,6 @@ class Registry:
         if answer.status != 200:
             raise self._told(answer.status, answer.headers, repo)
         try:
-            if len(body) > MAX_ANSWER:
-                raise ValueError
             return json.loads(body), answer.headers.get("Link", "")
         except (ValueError, RecursionError) as error:
             raise RegistryUnreachable(base=self.shown, repo=repo, reason="its answer is not JSON") from error
@@ -129,9 +132,9 @@ class Registry:
     def _follow(self, client: Client, url: str, repo: str) -> Any:
         """The answer to a GET of `url`, at the end of its redirects. The token goes along to our own origin only."""
         for _ in range(REDIRECTS):
-            token = self.token_for(url)
-            headers = {"Accept": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
             try:
+                token = self.token_for(url)
+                headers = {"Accept": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
                 answer = client.get(url, headers)
             except FAILURES as error:
                 raise self._unreachable(repo, error) from error
@@ -139,10 +142,30 @@ class Registry:
             if not target:
                 return answer
             answer.close()
-            before, url = urlsplit(url).scheme, urljoin(url, target)
-            if urlsplit(url).scheme not in (before, "https"):
-                break  # to what is no HTTP, or is not protected any more
+            try:
+                before, url = urlsplit(url).scheme, urljoin(url, target)
+                if urlsplit(url).scheme not in (before, "https"):
+                    break  # to what is no HTTP, or is not protected any more
+            except ValueError:
+                break
         raise RegistryUnreachable(base=self.shown, repo=repo, reason="it redirects to nowhere")
+
+    def _body(self, answer: Answer, repo: str) -> bytes:
+        """All of an answer, which may neither be endless nor take for ever. Raises RegistryUnreachable or BREAKS."""
+        deadline, body = time.monotonic() + ANSWER_TIMEOUT, bytearray()
+        reason = ""
+        for block in answer.blocks():
+            body += block
+            if len(body) > MAX_ANSWER:
+                reason = f"its answer is over {format_bytes(MAX_ANSWER)}"
+            elif time.monotonic() > deadline:
+                reason = f"its answer takes over {format_duration(ANSWER_TIMEOUT)}"
+            if reason:
+                raise RegistryUnreachable(base=self.shown, repo=repo, reason=reason)
+        if answer.length is not None and len(body) < answer.length:
+            raise RegistryUnreachable(base=self.shown, repo=repo, reason=f"its answer ended after {len(body)} of "
+                                                                         f"{answer.length} bytes")
+        return bytes(body)
 
     def _unreachable(self, repo: str, error: Exception) -> RegistryUnreachable:
         return RegistryUnreachable(base=self.shown, repo=repo, reason=_reason(error))
@@ -151,11 +174,11 @@ class Registry:
         if status in (401, 403, 404):
             return self.refusal(status, repo, headers.get("X-Error-Code", "") == "GatedRepo")
         if status == 429:
-            wait = headers.get("Retry-After", "")
-            when = f"in {wait} s" if wait.isdigit() else "in some minutes"
+            wait = retry_after(headers.get("Retry-After"))
+            when = "in some minutes" if wait is None else f"in {format_duration(max(1.0, wait))}"
             return PullFailed(name=repo, reason=f"{self.shown} is asked too often", remedy=f"try again {when}, or set "
                               f"BLAZAR_REGISTRY_TOKEN, for which most registries allow more",
-                              retry_after=float(wait) if wait.isdigit() else None)
+                              retry_after=wait)
         return RegistryUnreachable(base=self.shown, repo=repo, reason=f"it answers with status {status}")
 
 

@@ -14,36 +14,29 @@ architecture. Anything else in it, or a size over the limits below, refuses the 
 look like a lane that was withdrawn.
 """
 
-import http.client
 import json
 import re
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
-from blazar import __version__
+from blazar.engines.install import answers
 from blazar.errors import CatalogRefused
-from blazar.units import format_bytes, format_duration
 
 FORMAT = 1
 MOST_BYTES = 1 << 20
 MOST_LANES, MOST_ARCHITECTURES, MOST_ASSETS = 200, 64, 32
 LARGEST_ASSET = 8 << 30
 """Bytes."""
-READ_TIMEOUT = 20.0
-"""Seconds without a byte."""
-ANSWER_TIMEOUT = 60.0
-"""Seconds for all of it."""
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 """What a lane may be called."""
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_LINE = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]{1,200}")
+"""A line of text: nothing that steers a terminal, turns its direction, or is half a character."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +66,11 @@ class Lane:
 
 def read_catalog(url: str) -> list[Lane]:
     """What the catalog at `url` holds. Raises CatalogRefused."""
-    return parse(_get(url), url)
+    try:
+        text = answers.get(url, MOST_BYTES)
+    except answers.Unanswered as error:
+        raise CatalogRefused(url=url, reason=str(error)) from error
+    return parse(text, url)
 
 
 def parse(text: bytes, url: str) -> list[Lane]:
@@ -133,7 +130,7 @@ def _lane(value: Any, where: str, url: str) -> Lane:
     superseded = fields["superseded"]
     _need(isinstance(superseded, dict) and set(superseded) <= set(architectures),
           f"superseded of {name} names other architectures than its own")
-    return Lane(name, _text(fields["summary"], f"the summary of {name}", re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")),
+    return Lane(name, _text(fields["summary"], f"the summary of {name}", _LINE),
                 architectures,
                 tuple(_asset(entry, name, url) for entry in _list(fields["assets"], f"assets of {name}", MOST_ASSETS)),
                 {word: _number(number, f"superseded of {name}", 10**9) for word, number in superseded.items()})
@@ -141,32 +138,13 @@ def _lane(value: Any, where: str, url: str) -> Lane:
 
 def _asset(value: Any, name: str, url: str) -> LaneAsset:
     fields = _fields(value, f"an asset of {name}", "flavour", "machine", "url", "sha256", "size")
-    _need(isinstance(fields["url"], str) and len(fields["url"]) <= 2000, f"an url of {name} is no text")
-    place = urljoin(url, fields["url"])
-    _need(urlsplit(place).scheme in ("http", "https"), f"an url of {name} is neither http nor https")
+    _need(isinstance(fields["url"], str), f"an url of {name} is no text")
+    try:
+        place = urljoin(url, fields["url"])
+    except ValueError:
+        place = ""
+    _need(answers.is_address(place), f"an url of {name} is neither http nor https")
     return LaneAsset(_text(fields["flavour"], f"a flavour of {name}", _WORD),
                      _text(fields["machine"], f"a machine of {name}", _WORD), place,
                      _text(fields["sha256"], f"a sha256 of {name}", _SHA256),
                      _number(fields["size"], f"a size of {name}", LARGEST_ASSET))
-
-
-def _get(url: str) -> bytes:
-    deadline, text = time.monotonic() + ANSWER_TIMEOUT, bytearray()
-    try:
-        request = urllib.request.Request(url, headers={"User-Agent": f"blazar/{__version__}"})
-        with urllib.request.urlopen(request, timeout=READ_TIMEOUT) as answer:
-            length = answer.headers.get("Content-Length")
-            while len(text) <= MOST_BYTES and time.monotonic() < deadline and (piece := answer.read1(1 << 16)):
-                text += piece
-    except urllib.error.HTTPError as error:
-        with error:
-            raise CatalogRefused(url=url, reason=f"the server answered {error.code} {error.reason}") from error
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        raise CatalogRefused(url=url, reason=str(getattr(error, "reason", error)) or "no answer") from error
-    if len(text) > MOST_BYTES:
-        raise CatalogRefused(url=url, reason=f"it is over {format_bytes(MOST_BYTES)}")
-    if time.monotonic() >= deadline:
-        raise CatalogRefused(url=url, reason=f"it took over {format_duration(ANSWER_TIMEOUT)}")
-    if length and length.isdecimal() and len(text) < int(length):
-        raise CatalogRefused(url=url, reason=f"it ended after {len(text)} of {length} bytes")
-    return bytes(text)

@@ -60,8 +60,8 @@ def test_anything_else_refuses_all_of_it(document, reason):
 
 @pytest.mark.parametrize(("reply", "reason"), [
     (Reply(404, b"no"), "the server answered 404 Not Found"),
-    (Reply(200, b" " * (MOST_BYTES + 1)), "it is over 1.0 MiB"),
-    (Reply(200, text(LANE), announced=100_000), "it ended after"),
+    (Reply(200, b" " * (MOST_BYTES + 1)), "the answer is over 1.0 MiB"),
+    (Reply(200, text(LANE), announced=100_000), "the answer ended after"),
     (Reply(302, headers={"Location": "file:///etc/passwd"}), "the server answered 302 .* is not allowed")])
 def test_what_servers_do(reply, reason):
     with FileServer() as server:
