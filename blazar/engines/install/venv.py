@@ -19,6 +19,7 @@ from pathlib import Path
 from blazar.engines.program import EMBEDDED_FLAVOUR, EMBEDDED_MODULE, Program
 from blazar.errors import BuildRefused, UsageRefused
 from blazar.store.locks import told_in_words
+from blazar.store.wheel import for_pip
 
 PACKAGE = "xllamacpp"
 VERSION = "2026.10.11549"
@@ -59,7 +60,7 @@ def make(folder: Path, version: str) -> Environment:
         hashes = "".join(f" --hash=sha256:{value}" for value in HASHES) if version == VERSION else ""
         wanted.write_text(f"{PACKAGE}=={version}{hashes}\n")
         (folder / "tmp").mkdir()
-    env = {**os.environ, "TMPDIR": str(folder / "tmp"), "PIP_REQUIRE_VIRTUALENV": "0"}
+    env = {**for_pip(os.environ), "TMPDIR": str(folder / "tmp"), "PIP_REQUIRE_VIRTUALENV": "0"}
     _run([sys.executable, "-m", "venv", "--without-pip", str(home)], "venv", log, env, tag)
     python = home / "bin" / "python"
     _run([_python_with_pip(tag), "-m", "pip", "--python", str(python), "install", *PIP_OPTIONS,
