@@ -151,7 +151,7 @@ class _Download:
                 self._partial.restart()
                 whole = restart.whole or count >= RESTARTS // 2
             except DiskFull:
-                if self._partial.state.size is None:  # perhaps without end: it must not lie there and fill the disk
+                if self._partial.state.is_vague:  # perhaps without end: it must not lie there and fill the disk
                     self._partial.discard()
                 raise
         self._partial.discard()

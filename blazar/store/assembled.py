@@ -51,8 +51,8 @@ def assemble(paths: Paths, model: Installed) -> Assembled:
                 (folder / name).symlink_to(target)
         if model.preset.jinja:
             template = folder / next(name for name in (TEMPLATE, f"own-{TEMPLATE}") if name not in links)
-            with open(template, "x", encoding="utf-8") as file:  # never through a link to a blob
-                file.write(model.preset.jinja)
+            with open(template, "x", encoding="utf-8") as written:  # never through a link to a blob
+                written.write(model.preset.jinja)
     file = folder if is_folder else folder / next(iter(links)) if len(links) > 1 else model.file
     return Assembled(file, companions, template)
 

@@ -116,7 +116,8 @@ def _ordered(pieces: list[Piece]) -> list[Piece]:
 
 
 def _sent_piece(paths: Paths, name: str, digest: str) -> Piece:
-    if not name or len(name.encode(errors="replace")) > MAX_FILE_NAME or "/" in name or "\\" in name or name in (".", "..") \
+    is_long = len(name.encode(errors="replace")) > MAX_FILE_NAME
+    if not name or is_long or "/" in name or "\\" in name or name in (".", "..") \
             or any(ord(letter) < 32 for letter in name):
         raise ModelFileRefused(f"{name[:60]!r} is not a plain file name; give names without folders")
     file = sent(paths, digest)

@@ -6,8 +6,8 @@ The token goes to the registry's own origin only, and never into an error or a l
 import contextlib
 import json
 import re
-import time
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
@@ -115,7 +115,7 @@ class Registry:
 
     def _ask(self, url: str, repo: str) -> tuple[Any, str]:
         """The JSON at `url`, and its Link header."""
-        with contextlib.closing(Client()) as client:
+        with contextlib.closing(Client()) as client, self._in_time(client, repo):
             answer = self._follow(client, url, repo)
             try:
                 body = self._body(Answer(answer), repo)
@@ -151,18 +151,36 @@ class Registry:
                 break
         raise RegistryUnreachable(base=self.shown, repo=repo, reason="it redirects to nowhere")
 
+    @contextlib.contextmanager
+    def _in_time(self, client: Client, repo: str) -> Iterator[None]:
+        """Hang up when the block takes too long, wherever it waits. Raises RegistryUnreachable."""
+        late = threading.Event()
+
+        def hang_up() -> None:
+            late.set()
+            client.close()
+
+        timer = threading.Timer(self.answer_timeout, hang_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except RegistryUnreachable as error:
+            if not late.is_set():
+                raise
+            reason = f"its answer takes over {format_duration(self.answer_timeout)}"
+            raise RegistryUnreachable(base=self.shown, repo=repo, reason=reason) from error
+        finally:
+            timer.cancel()
+
     def _body(self, answer: Answer, repo: str) -> bytes:
-        """All of an answer, which may neither be endless nor take for ever. Raises RegistryUnreachable or BREAKS."""
-        deadline, body = time.monotonic() + self.answer_timeout, bytearray()
-        reason = ""
+        """All of an answer, which may not be endless. Raises RegistryUnreachable or BREAKS."""
+        body = bytearray()
         for block in answer.blocks():
             body += block
             if len(body) > MAX_ANSWER:
-                reason = f"its answer is over {format_bytes(MAX_ANSWER)}"
-            elif time.monotonic() > deadline:
-                reason = f"its answer takes over {format_duration(self.answer_timeout)}"
-            if reason:
-                raise RegistryUnreachable(base=self.shown, repo=repo, reason=reason)
+                raise RegistryUnreachable(base=self.shown, repo=repo,
+                                          reason=f"its answer is over {format_bytes(MAX_ANSWER)}")
         if answer.length is not None and len(body) < answer.length:
             raise RegistryUnreachable(base=self.shown, repo=repo, reason=f"its answer ended after {len(body)} of "
                                                                          f"{answer.length} bytes")

@@ -11,7 +11,7 @@ import pytest
 from blazar.supervisor.gateway import LAUNCHER
 from tests.servers.registry import Registry
 from tests.support.daemon import Daemon
-from tests.support.raw_gguf import STRING, gguf_bytes, head, pair, tensor, text, value
+from tests.support.raw_gguf import STRING, head, pair, tensor, text, value
 from tests.support.stub_model import install_stub
 
 TOKENS, PAUSE = 300, 0.01

@@ -5,6 +5,7 @@ import re
 import time
 import urllib.error
 import urllib.request
+from typing import TypeGuard
 from urllib.parse import urlsplit
 
 from blazar import __version__
@@ -43,7 +44,7 @@ def get(url: str, most: int, accept: str = "*/*") -> bytes:
         raise Unanswered(str(getattr(error, "reason", error)) or "no answer") from error
 
 
-def is_address(url: object) -> bool:
+def is_address(url: object) -> TypeGuard[str]:
     """Whether a server named something that may be asked for and shown."""
     if not isinstance(url, str) or len(url) > LONGEST_ADDRESS or not re.fullmatch(r"[\x21-\x7e]+", url):
         return False

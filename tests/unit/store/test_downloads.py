@@ -60,3 +60,13 @@ def test_what_nobody_went_on_with_is_given_up(paths):
         os.utime(path, (long_ago, long_ago))
     with download_folder(paths, "used", never):
         assert not old.exists() and new.exists() and used.exists()
+
+
+def test_an_old_download_that_somebody_still_works_on_stays(paths):
+    """However long no byte has come, or however far the clock has jumped."""
+    with download_folder(paths, "slow", never) as folder:
+        (folder / "x.gguf.part").write_bytes(b"half")
+        for path in (folder, *folder.iterdir()):
+            os.utime(path, (0, 0))
+        with download_folder(paths, "other", never):
+            assert (folder / "x.gguf.part").read_bytes() == b"half"

@@ -14,6 +14,7 @@ from blazar.store.registry import Registry as Client
 from blazar.store.store import Store
 from tests.servers.file_server import Reply
 from tests.servers.registry import COMMIT, Registry
+from tests.servers.babbler import babbling
 from tests.support.raw_gguf import gguf_bytes
 from tests.support.registry_pull import pulled
 
@@ -115,3 +116,9 @@ def test_an_answer_that_trickles(registry):
     registry.server.put(f"/api/models/{REPO}/revision/main", b" " * 16384 * 100, rate=16384 * 20)
     with pytest.raises(RegistryUnreachable, match="takes over 300 ms"):
         Client(registry.base, answer_timeout=0.3).listing(REPO)
+
+
+@pytest.mark.parametrize("piece", [b"HTTP/1.1 100 Continue\r\n\r\n", b"H", b""], ids=["100 without end", "slow", "silent"])
+def test_an_answer_that_never_begins(piece):
+    with babbling(piece) as server, pytest.raises(RegistryUnreachable, match="takes over 300 ms"):
+        Client(server.base, answer_timeout=0.3).listing(REPO)

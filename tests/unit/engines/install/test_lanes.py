@@ -90,7 +90,8 @@ def test_summaries_that_are_no_line_refuse_it(summary):
         parse(text({**LANE, "summary": summary}), URL)
 
 
-@pytest.mark.parametrize("headers", [{"Location": "http://[bad"}, {"Location": "ftp://x/"}, {"Retry-After": "9" * 5000}])
+@pytest.mark.parametrize("headers", [{"Location": "http://[bad"}, {"Location": "ftp://x/"},
+                                     {"Retry-After": "9" * 5000}])
 def test_headers_that_make_no_sense(headers):
     with FileServer() as server:
         server.on("/c", lambda seen: Reply(302 if "Location" in headers else 429, b"", headers))
