@@ -15,7 +15,7 @@ from blazar.models.installed_model import InstalledModel
 from blazar.paths import Paths
 from blazar.store.assembled import disassemble
 from blazar.store.copying import BLOCK, Progress, copied, copy_hashed, silent, text_of
-from blazar.store.downloads import download_folder
+from blazar.store.downloads import collect, download_folder
 from blazar.store.installed import Installed, blob_path
 from blazar.store.local import local_model
 from blazar.store.locks import locked, told_in_words
@@ -192,13 +192,14 @@ class Store:
         return {**model.summary(), "freed": freed}
 
     def tidy(self) -> None:
-        """Once, by a daemon that begins: delete what a killed process left behind."""
+        """Once, by a daemon that begins: delete what a killed process left behind, and downloads long given up."""
         self._prepare()
         with told_in_words(self.paths.blobs), locked(self.paths.store_lock):
             for file in self.paths.blobs.glob("*.gguf"):
                 if is_digest(file.stem) and not InstalledModel.uses(file.stem):
                     file.unlink(missing_ok=True)
             sweep(self.paths.incoming)
+            collect(self.paths)
             forget_old_uploads(self.paths)
 
     @contextlib.contextmanager

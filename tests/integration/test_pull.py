@@ -1,5 +1,6 @@
 """Pulling with the real CLI, the real daemon and Ollama's own clients, from a registry over loopback."""
 
+import contextlib
 import hashlib
 import http.client
 import json
@@ -68,7 +69,7 @@ def models_on_disk(shell: Shell) -> set[str]:
 def assert_sound(shell: Shell) -> None:
     assert models_on_disk(shell) == {f"blobs/{SHA256}.gguf"}
     assert (data(shell) / "models" / "blobs" / f"{SHA256}.gguf").read_bytes() == CONTENT
-    with sqlite3.connect(data(shell) / "blazar.db") as database:
+    with contextlib.closing(sqlite3.connect(data(shell) / "blazar.db")) as database:
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 

@@ -34,7 +34,7 @@ class Pull(Command):
         if context.env.get("BLAZAR_HOST"):
             context.out.note(f"pull works on this machine's data dir {context.located.paths.data_dir}, "
                              f"not on BLAZAR_HOST")
-        means = means_of(context.config, chooser(census))
+        means = means_of(context.config, chooser(census), context.bucket)
         with context.out.progress() as progress:
             model = pull(context.store, args.reference, means, args.name, TerminalTeller(context.out, progress))
         if model["changed"]:

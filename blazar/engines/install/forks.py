@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from blazar.download.fetch import Progress, Source, fetch
-from blazar.download.throttle import Bucket
 from blazar.engines.builds import Build
 from blazar.engines.forks import FORKS, Fork, decide, main_number, tag_of
 from blazar.engines.install.archive import extract
@@ -65,7 +64,7 @@ class Forks:
             archive = self._shelf.downloads / f"{tag}-{asset.sha256[:16]}"
             self._shelf.keep_downloads([archive.name])
             fetch(Source(asset.url, asset.sha256, asset.size), archive, progress, connections=wishes.connections,
-                  bucket=Bucket(wishes.speed_limit * 1_000_000))
+                  bucket=wishes.bucket)
             build = self._place(name, asset, archive, wishes, progress)
             if present and present.pinned:
                 Engine.pin(FORKS, tag, True)

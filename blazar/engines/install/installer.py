@@ -33,21 +33,21 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Wishes:
-    """The settings that matter here; `gate` is a share, 0 = off; `speed_limit` is in MB a second, 0 = none."""
+    """The settings that matter here; `gate` is a share, 0 = off; `bucket` is this process's, None = no limit."""
 
     asset: str = "auto"
     channel: str = "latest"
     keep: int = 2
     gate: float = 0.9
     connections: int = 8
-    speed_limit: int = 0
+    bucket: Bucket | None = None
     env: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def configured(cls, config: Any) -> "Wishes":
+    def configured(cls, config: Any, bucket: Bucket | None) -> "Wishes":
         env = engine_environment({"engine_env": config.engine_env})
         return cls(config.engine_asset, config.update_channel, config.keep_tags, config.runtime["BLAZAR_ENGINE_GATE"],
-                   config.download_connections, config.download_speed_limit_mb, env)
+                   config.download_connections, bucket, env)
 
 
 @dataclass(frozen=True)
@@ -182,9 +182,8 @@ class Installer:
         return sha256
 
     def _download(self, asset: Asset, sha256: str) -> Path:
-        bucket = Bucket(self._wishes.speed_limit * 1_000_000)
         return fetch(Source(asset.url, sha256, asset.size), self._shelf.downloads / asset.name, self._progress,
-                     connections=self._wishes.connections, bucket=bucket).path
+                     connections=self._wishes.connections, bucket=self._wishes.bucket).path
 
     def _unpack(self, archives: Sequence[Path], folder: Path) -> Path:
         """The program, with everything that belongs beside it."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from blazar.download.sweep import is_given_up
 from blazar.engines.builds import Build, Builds
 from blazar.engines.routing import KIND
 from blazar.errors import BuildInUse, BuildNotFound, EnginesBusy, UsageRefused
@@ -32,7 +33,7 @@ class Shelf:
 
     @property
     def downloads(self) -> Path:
-        """Where archives arrive; a partial one stays there, to be resumed."""
+        """Where archives arrive; a partial one stays there, to be resumed, until it is given up."""
         return self._incoming / "downloads"
 
     @contextlib.contextmanager
@@ -48,6 +49,8 @@ class Shelf:
             prepare_database(self.paths, holds_daemon_lock=False)
             open_database(self.paths.database)
             self._sweep()
+            if is_given_up(self.downloads):
+                self.keep_downloads(())
             yield
         finally:
             os.close(lock)

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from blazar.download.sweep import KEPT
 from blazar.engines.install.retention import prune
 from blazar.engines.install.shelf import Shelf, checked
 from blazar.errors import BuildInUse, BuildNotFound, EnginesBusy, UsageRefused
 from blazar.models.base import close_database
 from blazar.models.engine import Engine
 from blazar.paths import Paths
+from tests.support.downloads import grow_old
 
 
 @pytest.fixture
@@ -68,6 +70,17 @@ def test_leftovers_are_swept_and_downloads_kept(shelf):
         assert names(incoming) == {"downloads"}
         shelf.keep_downloads(["a.tar.gz"])
         assert names(shelf.downloads) == {"a.tar.gz.part", "a.tar.gz.part.json"}
+
+
+def test_downloads_that_nobody_went_on_with_are_given_up(shelf):
+    with shelf.changing():
+        (shelf.downloads / "a.tar.gz.part").write_text("x")
+    grow_old(shelf.downloads, KEPT - 60)
+    with shelf.changing():
+        assert names(shelf.downloads) == {"a.tar.gz.part"}
+    grow_old(shelf.downloads, KEPT + 60)
+    with shelf.changing():
+        assert names(shelf.downloads) == set()
 
 
 def test_one_at_a_time(shelf):
