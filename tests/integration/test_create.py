@@ -210,6 +210,9 @@ def test_copies_and_aliases(shell, client):
     assert "gpt-4o" in shell.ok("show", TINY)
     client.delete("gpt-4o")
     assert client.show(TINY).template, "only the alias went"
+    shell.ok("cp", "--alias", TINY, "gpt-4o")
+    assert shell.ok("rm", "gpt-4o") == f"removed gpt-4o, another name for {TINY}, which stays; `blazar rm {TINY}` " \
+                                       f"removes that too\n"
     with pytest.raises(ollama.ResponseError, match="gpt-4o"):
         client.show("gpt-4o")
     status, body = post(shell, "/api/copy", {"source": TINY, "destination": TINY, "alias": True})

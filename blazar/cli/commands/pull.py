@@ -37,8 +37,7 @@ class Pull(Command):
         means = means_of(context.config, chooser(census), context.bucket)
         with context.out.progress() as progress:
             model = pull(context.store, args.reference, means, args.name, TerminalTeller(context.out, progress))
-        if model["changed"]:
-            context.tell_daemon("changed", what="store")
+        context.tell_daemon("changed", what="store")  # an installed model may have got another name
         if context.out.as_json:
             context.out.json(model)
         elif model["changed"]:

