@@ -1,4 +1,4 @@
-"""Pulls that meet a full disk, each other, a limit, or what is here: real CLI, real daemon, a registry over loopback."""
+"""Pulls that meet a full disk, each other, a limit, or what is here: real CLI and daemon, a registry over loopback."""
 
 import hashlib
 import http.client
