@@ -25,6 +25,7 @@ from tests.integration.test_npm_clients import INSTALLED, SCRIPTS
 from tests.servers.registry import Registry
 from tests.support.raw_gguf import gguf_bytes
 from tests.support.shell import BLAZAR, Shell
+from tests.support.stub_model import EMBEDDING, write_header
 from tests.support.waiting import until
 
 REPO, NAME, FILE = "Owner/Tiny-GGUF", "owner/tiny-gguf:q8_0", "Tiny-Q8_0.gguf"
@@ -83,6 +84,11 @@ def test_in_a_pipe_there_are_plain_lines(shell):
     assert shell.ok("pull", f"hf.co/{REPO}:Q8_0") == f"{NAME} is installed already\n"
     assert json.loads(shell.ok("pull", REPO, "--json"))["digest"] == SHA256
     assert_sound(shell)
+
+
+def test_what_a_model_that_embeds_is_good_for(shell, tmp_path):
+    file = write_header(tmp_path / "e.gguf", "embedder", architecture=EMBEDDING)
+    assert shell.ok("pull", str(file)) == "installed embedder:f32; it embeds texts: `/v1/embeddings` and `/api/embed`\n"
 
 
 def test_on_a_terminal_there_is_one_moving_line(shell, file):
