@@ -33,7 +33,8 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Wishes:
-    """The settings that matter here; `gate` is a share, 0 = off; `speed_limit` is in MB a second, 0 = none."""
+    """The settings that matter here; `gate` is a share, 0 = off; `speed_limit` is in MB a second, 0 = none; `needed`
+    are the tags that models are pinned to."""
 
     asset: str = "auto"
     channel: str = "latest"
@@ -41,13 +42,14 @@ class Wishes:
     gate: float = 0.9
     connections: int = 8
     speed_limit: int = 0
+    needed: frozenset[str] = frozenset()
     env: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def configured(cls, config: Any) -> "Wishes":
         env = engine_environment({"engine_env": config.engine_env})
         return cls(config.engine_asset, config.update_channel, config.keep_tags, config.runtime["BLAZAR_ENGINE_GATE"],
-                   config.download_connections, config.download_speed_limit_mb, env)
+                   config.download_connections, config.download_speed_limit_mb, retention.pins(config), env)
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class Installer:
     def prune(self) -> list[str]:
         """Remove what is beyond keep_tags."""
         with self._shelf.changing():
-            return retention.prune(self._shelf, self._wishes.keep)
+            return retention.prune(self._shelf, self._wishes.keep, self._wishes.needed)
 
     def remove(self, tag: str) -> Build:
         with self._shelf.changing():
@@ -211,7 +213,8 @@ class Installer:
             old = None
         speeds = gate.judge(build, old, self._model(), self._wishes.gate, self._wishes.env, self._say)
         outcome = self._switch(build)
-        return replace(outcome, speeds=speeds, removed=tuple(retention.prune(self._shelf, self._wishes.keep)))
+        removed = retention.prune(self._shelf, self._wishes.keep, self._wishes.needed)
+        return replace(outcome, speeds=speeds, removed=tuple(removed))
 
     def _switch(self, build: Build) -> Outcome:
         if not build.path.exists():

@@ -13,7 +13,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Any
 from blazar.engines.oneshot import ending, kept, last_words
 from blazar.engines.program import EMBEDDED_MODULE, Program
 from blazar.paths import package_home
+from blazar.store.scratch import scratch
 from blazar.units import format_duration
 
 START_LIMIT = 60.0
@@ -75,11 +75,11 @@ def decode_rate(program: Program, model: Path, extra: Mapping[str, str]) -> floa
 @contextlib.contextmanager
 def served(program: Program, model: Path, extra: Mapping[str, str], ctx: int = CTX) -> Iterator[Path]:
     """The socket of an engine that serves `model` for as long as the block lasts. Raises Fault."""
-    with tempfile.TemporaryDirectory(prefix="blazar-engine-") as folder:
-        address = Path(folder) / "engine.sock"
+    with scratch("engine") as folder:
+        address = folder / "engine.sock"
         argv = [*program.argv, "--model", str(model), "--host", str(address), "--port", "8080", "--parallel", "1",
                 "--ctx-size", str(ctx)]
-        with open(Path(folder) / "log", "w+b") as log, _running(argv, environment(program, extra), log) as engine:
+        with open(folder / "log", "w+b") as log, _running(argv, environment(program, extra), log) as engine:
             _wait_ready(engine, address, log)
             yield address
 
