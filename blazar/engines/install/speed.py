@@ -164,7 +164,10 @@ def _write(address: Path, tokens: int) -> float:
 
 
 def _count(lines: Iterable[bytes], deadline: float) -> int:
-    """Tokens of an answer, as its last event before `deadline` tells them; some make no event of their own."""
+    """Tokens of an answer, as its last event before `deadline` tells them; some make no event of their own.
+
+    An engine that cannot make sense of what the model wrote ends the answer with an error; what came before counts.
+    """
     written = 0
     for line in lines:
         if line.startswith(b"data: {"):
@@ -172,6 +175,10 @@ def _count(lines: Iterable[bytes], deadline: float) -> int:
                 event = json.loads(line[len(b"data: "):])
             except ValueError as error:
                 raise Fault(f"it wrote what is no JSON: {line[:80]!r}") from error
+            if "error" in event and written == 0:
+                raise Fault(f"it answered {json.dumps(event['error'])[:300]}")
+            if "error" in event:
+                break
             count = event.get("tokens_predicted")
             written = count if isinstance(count, int) else written + 1
             if event.get("stop") or time.monotonic() > deadline:
