@@ -16,8 +16,8 @@ from contextlib import suppress
 from blazar.config.config import Config
 from blazar.config.effective import effective
 from blazar.config.registry import SETTINGS
-from blazar.engines.llamacpp import LlamaCpp
 from blazar.engines.install.retention import pins
+from blazar.engines.llamacpp import LlamaCpp
 from blazar.errors import BlazarError
 from blazar.hardware.census import census
 from blazar.paths import Paths

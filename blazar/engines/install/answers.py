@@ -1,10 +1,12 @@
 """Small answers of servers that are believed little: an API's JSON, a list of checksums, a catalog."""
 
 import http.client
+import re
 import time
 import urllib.error
 import urllib.request
 from typing import Any
+from urllib.parse import urlsplit
 
 from blazar import __version__
 from blazar.download.client import trust
@@ -37,6 +39,16 @@ def get(url: str, most: int, accept: str = "*/*") -> bytes:
             raise NoAnswer(_why(error), error.code) from error
     except (OSError, ValueError, http.client.HTTPException) as error:
         raise NoAnswer(str(getattr(error, "reason", error)) or "no answer") from error
+
+
+def is_address(url: str) -> bool:
+    """Whether `url` is the address of something on a web server, in plain characters."""
+    try:
+        parts = urlsplit(url)
+        return (re.fullmatch(r"[!-~]{1,2000}", url) is not None and parts.scheme in ("http", "https")
+                and bool(parts.hostname) and parts.port != 0)
+    except ValueError:  # a port or an address that is none
+        return False
 
 
 def _opener() -> urllib.request.OpenerDirector:

@@ -21,7 +21,15 @@ from blazar.engines.install.shelf import Shelf
 from blazar.engines.lane import engine_environment
 from blazar.engines.program import EMBEDDED_FLAVOUR, Program
 from blazar.engines.routing import KIND, LLAMA_SERVER
-from blazar.errors import ArchiveRefused, BlazarError, BuildInUse, BuildNotFound, BuildRefused, ReleaseNotFound
+from blazar.errors import (
+    ArchiveRefused,
+    BlazarError,
+    BuildInUse,
+    BuildNotFound,
+    BuildRefused,
+    ReleaseNotFound,
+    UsageRefused,
+)
 from blazar.hardware.census import census
 from blazar.models.engine import Engine
 from blazar.paths import Paths
@@ -103,7 +111,11 @@ class Installer:
     def use(self, tag: str) -> Outcome:
         """Take an installed build into use, whatever the gate would say."""
         with self._shelf.changing():
-            return self._switch(self._shelf.builds.find(tag))
+            build = self._shelf.builds.find(tag)
+            if build.kind != KIND:
+                raise UsageRefused(f"{tag} is a lane of its own: it serves its own architectures beside the build in "
+                                   f"use; other models get it by `engine = \"{tag}\"` in their [model_overrides]")
+            return self._switch(build)
 
     def rollback(self) -> Outcome:
         """Go back to the build that was in use before."""

@@ -19,9 +19,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
-from blazar.engines.install.answers import NoAnswer, get
+from blazar.engines.install.answers import NoAnswer, get, is_address
 from blazar.errors import CatalogRefused
 
 FORMAT = 1
@@ -150,11 +150,7 @@ def _place(value: Any, where: str, url: str) -> str:
     text = _text(value, where, _URL)
     try:
         place = urljoin(url, text)
-        parts = urlsplit(place)
-        _need(parts.scheme in ("http", "https"), f"{where} is neither http nor https")
-        _need(bool(parts.hostname) and parts.port != 0, f"{where} is {text[:60]!r}")
-    except _Wrong:
-        raise
-    except ValueError as error:  # a port or an address that is none
-        raise _Wrong(f"{where} is {text[:60]!r}") from error
+    except ValueError:
+        place = ""
+    _need(is_address(place), f"{where} is no address of a web server: {text[:60]!r}")
     return place
