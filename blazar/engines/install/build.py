@@ -129,7 +129,7 @@ def build(shelf: Shelf, plan: Plan, use: bool = True, again: bool = False, keep:
                                f"built here from {plan.source.origin}", None, FORKS if plan.lane else KIND)
             if plan.lane:
                 Catalog.own(plan.lane, plan.serves, timestamp())
-            elif use or (before and before.active):
+            elif use:
                 shelf.take_into_use(made)
             gone = prune(shelf, keep, needed, KIND) if keep else []
             return shelf.builds.find(plan.tag), gone

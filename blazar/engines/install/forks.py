@@ -21,7 +21,6 @@ from blazar.engines.program import Program
 from blazar.errors import ArchiveRefused, BuildRefused, LaneNotFound, NoAssetHere
 from blazar.hardware.census import census
 from blazar.models.catalog import Catalog
-from blazar.models.engine import Engine
 from blazar.units import timestamp
 
 
@@ -67,8 +66,6 @@ class Forks:
             fetch(Source(asset.url, asset.sha256, asset.size), archive, progress, connections=wishes.connections,
                   bucket=Bucket(wishes.speed_limit * 1_000_000))
             build = self._place(name, asset, archive, wishes, progress)
-            if present and present.pinned:
-                Engine.pin(FORKS, tag, True)
             Catalog.superseded_since(name, None)
             self._shelf.keep_downloads(())
             return self._shelf.builds.find(build.tag), True

