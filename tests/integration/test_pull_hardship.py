@@ -45,9 +45,11 @@ def small_home(shell):
     folder.mkdir(parents=True)
     if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder]).returncode != 0:
         pytest.skip("only the superuser can become another user who mounts")
-    yield folder
-    shell.stop()
-    subprocess.run(["umount", folder], check=True)
+    try:
+        yield folder
+        shell.stop()
+    finally:
+        subprocess.run(["umount", folder], check=True)
 
 
 def fill(folder: Path) -> Path:
