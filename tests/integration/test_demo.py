@@ -2,13 +2,13 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 
 import pytest
 
+from tests.support.needs import need
 from tests.support.shell import Shell
 
 DEMO = [sys.executable, "tools/demo.py"]
@@ -25,8 +25,8 @@ def shell(tmp_path):
 
 
 @pytest.mark.real
-@pytest.mark.skipif(shutil.which("curl") is None, reason="the examples need curl")
 def test_the_demo_answers_and_its_examples_work_as_printed(shell):
+    need("curl")
     demo = subprocess.Popen(DEMO, env=shell.env, stdout=subprocess.PIPE, text=True, start_new_session=True)
     try:
         shown = []
