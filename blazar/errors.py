@@ -459,8 +459,8 @@ class LoadTimeout(LoadFailed):
 
 
 class EngineMissing(LoadFailed):
-    """no engine can serve {model}: {reason}; get one with `blazar engine update` or `pip install 'blazar[llama]'`, put
-    llama-server on PATH, or set BLAZAR_ENGINE_PATH"""
+    """no engine can serve {model}: {reason}; get one with `blazar engine update` or `blazar engine install
+    embedded`, put llama-server on PATH, or set BLAZAR_ENGINE_PATH"""
 
     slug = "engine-missing"
 
