@@ -92,6 +92,13 @@ class DaemonUnreachable(BlazarError):
     exit_code = 4
 
 
+class ApiKeyRefused(BlazarError):
+    """the daemon at {url} {reason}; set BLAZAR_API_KEY to one of its API keys"""
+
+    slug = "api-key-refused"
+    status = 401
+
+
 class StoreUnwritable(BlazarError):
     """cannot write {path}: {reason}; {remedy}"""
 
