@@ -22,7 +22,6 @@ from blazar.engines import oneshot
 from blazar.errors import UpgradeFailed, UpgradeRefused, UsageRefused
 from blazar.paths import package_home
 from blazar.store.scratch import scratch
-from blazar.store.wheel import pip_environment
 
 NAME = "blazar"
 MARK = "llama"
@@ -98,7 +97,7 @@ def carry_out(plan: Plan, env: Mapping[str, str] = os.environ) -> None:
         raise UpgradeFailed(reason=f"pip could not install it: {_words(finished)}",
                             remedy=f"blazar {__version__} stays")
     code = f"from importlib.metadata import version; print(version({NAME!r}))"
-    found = oneshot.run([sys.executable, "-P", "-c", code], pip_environment(env), cwd=Path("/")).output.strip()
+    found = oneshot.run([sys.executable, "-P", "-c", code], _pip_env(env), cwd=Path("/")).output.strip()
     if found != plan.version:
         raise UpgradeFailed(reason=f"after pip was done this is blazar {found or 'no more'}, not {plan.version}",
                             remedy=f"`{sys.executable} -m pip install --force-reinstall {NAME}=={plan.version}`")
@@ -177,7 +176,12 @@ def _package(entry: Mapping[str, Any]) -> Package:
 
 def _pip(words: list[str], env: Mapping[str, str], grace: float = 0.0) -> oneshot.Finished:
     command = [sys.executable, "-P", "-m", "pip", words[0], "--no-input", "--disable-pip-version-check", *words[1:]]
-    return oneshot.run(command, pip_environment(env), cwd=Path("/"), grace=grace)
+    return oneshot.run(command, _pip_env(env), cwd=Path("/"), grace=grace)
+
+
+def _pip_env(env: Mapping[str, str]) -> dict[str, str]:
+    """Everything but our own variables, some of which are secret."""
+    return {name: value for name, value in env.items() if not name.startswith("BLAZAR_")}
 
 
 def _words(finished: oneshot.Finished) -> str:

