@@ -84,19 +84,19 @@ class AlreadyRunning(BlazarError):
     exit_code = 3
 
 
+class ApiKeyRefused(BlazarError):
+    """the daemon at {url} {reason}; set BLAZAR_API_KEY to one of its API keys"""
+
+    slug = "api-key-refused"
+    status = 401
+
+
 class DaemonUnreachable(BlazarError):
     """no daemon answers at {url}; start one with `blazar serve`, or set BLAZAR_HOST to where it runs"""
 
     slug = "daemon-unreachable"
     status = 503
     exit_code = 4
-
-
-class ApiKeyRefused(BlazarError):
-    """the daemon at {url} {reason}; set BLAZAR_API_KEY to one of its API keys"""
-
-    slug = "api-key-refused"
-    status = 401
 
 
 class StoreUnwritable(BlazarError):

@@ -133,7 +133,7 @@ def serve(options: argparse.Namespace) -> None:
     try:
         engine = import_module("xllamacpp")
     except ImportError as error:
-        raise EngineStartFailed(reason=f"{error}; `blazar engine install embedded` brings it") from error
+        raise EngineStartFailed(reason=f"{error}; install it with `pip install 'blazar[llama]'`") from error
     params = fill(engine.CommonParams(), options,
                   lambda name: getattr(engine.llama_pooling_type, f"LLAMA_POOLING_TYPE_{name.upper()}"),
                   lambda path: _adapter(engine.CommonAdapterLoraInfo(), path))
