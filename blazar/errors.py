@@ -84,6 +84,13 @@ class AlreadyRunning(BlazarError):
     exit_code = 3
 
 
+class ApiKeyRefused(BlazarError):
+    """the daemon at {url} {reason}; set BLAZAR_API_KEY to one of its API keys"""
+
+    slug = "api-key-refused"
+    status = 401
+
+
 class DaemonUnreachable(BlazarError):
     """no daemon answers at {url}; start one with `blazar serve`, or set BLAZAR_HOST to where it runs"""
 
@@ -459,8 +466,8 @@ class LoadTimeout(LoadFailed):
 
 
 class EngineMissing(LoadFailed):
-    """no engine can serve {model}: {reason}; get one with `blazar engine update` or `pip install 'blazar[llama]'`, put
-    llama-server on PATH, or set BLAZAR_ENGINE_PATH"""
+    """no engine can serve {model}: {reason}; get one with `blazar engine update` or `blazar engine install
+    embedded`, put llama-server on PATH, or set BLAZAR_ENGINE_PATH"""
 
     slug = "engine-missing"
 

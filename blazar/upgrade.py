@@ -25,6 +25,8 @@ from blazar.paths import package_home
 from blazar.store.scratch import scratch
 
 NAME = "blazar"
+MARK = "llama"
+"""An extra that this project has, by which it is told apart from others of its name."""
 GRACE = 30.0
 """Seconds that an interrupted pip gets to put the old files back."""
 
@@ -110,6 +112,8 @@ def _by_pip(env: Mapping[str, str]) -> Distribution:
         raise UpgradeRefused(reason=f"it comes from the system's package {package}",
                              remedy=f"`sudo apt-get update && sudo apt-get install --only-upgrade {package}` does it")
     checkout = UpgradeRefused(reason=f"it runs from the checkout {package_home()}", remedy="`git pull` there does it")
+    if (package_home() / "pyproject.toml").exists():  # there may be an egg-info of it, which looks like pip's work
+        raise checkout
     try:
         installed = distribution(NAME)
     except PackageNotFoundError:
@@ -154,8 +158,12 @@ def _is_here(name: str) -> bool:
 
 
 def _package(entry: Mapping[str, Any]) -> Package:
-    """One entry of pip's report. Raises UpgradeFailed for a file without a sha256."""
+    """One entry of pip's report. Raises UpgradeFailed for a file without a sha256, and for a namesake of ours."""
     name, version = entry["metadata"]["name"], entry["metadata"]["version"]
+    if name == NAME and MARK not in entry["metadata"].get("provides_extra", ()):
+        raise UpgradeFailed(reason=f"{name} {version} of the package index is another project of that name",
+                            remedy="name the index that has this one, with `pip config set global.index-url URL`, or "
+                                   "install its files with pip")
     info = entry["download_info"]
     archive = info.get("archive_info", {})
     older = str(archive.get("hash", "")).removeprefix("sha256=")

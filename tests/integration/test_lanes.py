@@ -7,6 +7,7 @@ import urllib.request
 import pytest
 
 from tests.support.lane_catalog import LaneCatalog
+from tests.support.real_engine import engine_path
 from tests.support.shell import Shell
 from tests.support.stub_model import write_header
 from tests.support.waiting import until
@@ -14,9 +15,19 @@ from tests.support.waiting import until
 UNKNOWN = "odd:f32 did not load: its architecture is 'examplemoe', which this engine does not know"
 
 
+class LaneShell(Shell):
+    def find_engine(self):
+        """An engine that stands beside us is put on PATH: BLAZAR_ENGINE_PATH would go before any lane."""
+        engine, folder = engine_path(), self.home / "bin"
+        if engine and not folder.exists():
+            folder.mkdir()
+            (folder / "llama-server").symlink_to(engine)
+            self.env["PATH"] = f"{folder}:{self.env['PATH']}"
+
+
 @pytest.fixture
 def shell(tmp_path):
-    shell = Shell(tmp_path / "home")
+    shell = LaneShell(tmp_path / "home")
     yield shell
     shell.stop()
 

@@ -21,8 +21,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from blazar.store.locks import try_lock
-from tests.integration.test_npm_clients import INSTALLED, SCRIPTS
+from tests.integration.test_npm_clients import SCRIPTS
 from tests.servers.registry import Registry
+from tests.support.needs import need_javascript_clients
 from tests.support.raw_gguf import gguf_bytes
 from tests.support.shell import BLAZAR, Shell
 from tests.support.stub_model import EMBEDDING, write_header
@@ -326,13 +327,11 @@ def test_the_python_client_of_ollama(shell, file):
 
 
 def test_the_javascript_client_of_ollama(shell, file):
-    if shutil.which("node") is None or not (INSTALLED / ".installed").exists():
-        why = "node is not installed" if shutil.which("node") is None else "`make build/npm/.installed` was not run"
-        pytest.skip(f"{why}: no JavaScript clients to test with")
+    clients = need_javascript_clients()
     shell.start()
     file.rate = 3e6
     scripts = shutil.copytree(SCRIPTS, shell.home / "scripts")  # node looks for packages beside the script
-    (scripts / "node_modules").symlink_to(INSTALLED / "node_modules")
+    (scripts / "node_modules").symlink_to(clients)
     done = subprocess.run(["node", str(scripts / "ollama_pull.mjs"), shell.url, REPO, "o/none"], capture_output=True,
                           text=True, timeout=60)
     assert done.returncode == 0, done.stderr

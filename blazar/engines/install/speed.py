@@ -9,7 +9,6 @@ import contextlib
 import http.client
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -18,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from blazar.engines.oneshot import ending, kept, last_words
+from blazar.engines.oneshot import ending, guarded, kept, last_words
 from blazar.engines.program import EMBEDDED_MODULE, Program
 from blazar.paths import package_home
 from blazar.store.scratch import scratch
@@ -108,9 +107,7 @@ def environment(program: Program, extra: Mapping[str, str]) -> dict[str, str]:
 @contextlib.contextmanager
 def _running(argv: list[str], env: Mapping[str, str], log: Any) -> Iterator["subprocess.Popen[bytes]"]:
     """The engine, in a session of its own, for as long as the block lasts; it ends when we are killed, too."""
-    setpriv = shutil.which("setpriv")
-    guarded = [setpriv, "--pdeathsig", "KILL", *argv] if setpriv else argv
-    with subprocess.Popen(guarded, env=dict(env), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
+    with subprocess.Popen(guarded(argv), env=dict(env), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
                           start_new_session=True) as engine:
         try:
             yield engine
