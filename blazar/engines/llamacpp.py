@@ -35,6 +35,8 @@ class LlamaCpp(Lane):
                  *gate.may("the model's name", "--alias", launch.model),
                  *gate.must("default_ctx", "--ctx-size", str(ctx * slots)),
                  *gate.must("slots", "--parallel", str(slots)), *gate.may("the model's chat template", "--jinja")]
+        if launch.plan is not None and launch.plan.gpu_layers is not None:
+            words += gate.may("the plan", "--gpu-layers", str(launch.plan.gpu_layers))
         if launch.secret_file is not None:
             words += gate.must("child_auth", "--api-key-file", str(launch.secret_file))
         words += companion_flags(launch, gate)

@@ -6,15 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from blazar.engines import forks
-from blazar.engines.builds import Builds
+from blazar.engines.builds import Build, Builds, uses_cards
 from blazar.engines.lane import Lane, Launch, engine_environment
 from blazar.engines.manifest import manifest_of
 from blazar.engines.program import Program
 from blazar.engines.routing import Routing, find_program, rates_of
 from blazar.errors import LoadFailed
+from blazar.hardware.census import census
 from blazar.models.catalog import Catalog
 from blazar.models.measurement import Measurement
 from blazar.paths import Paths
+from blazar.planner.installed import plan_load
+from blazar.planner.machine import machine_of
 from blazar.store.assembled import assemble
 from blazar.store.store import Store
 from blazar.supervisor.child import Prepared
@@ -51,12 +54,19 @@ class Loader:
             raise LoadFailed(model=model, reason=NO_ENGINE.format(format=facts["format"]), output="")
         settings = self._settings_for(model, installed.preset.settings())
         lanes = Catalog.every()
-        program = self._program(model, lane.kind, settings, facts, lanes)
+        builds = self._builds.every()
+        program = self._program(model, lane.kind, settings, facts, lanes, builds)
+        machine = machine_of(census(), cards=uses_cards(program, builds), now=True)
+        plan = plan_load(installed, settings, machine)
+        for sentence in plan.warnings:
+            log.warning("%s: %s", model, sentence)
+        settings = {**settings, **plan.settings}
         found = assemble(self._paths, installed)
         launch = Launch(model=model, file=found.file, facts=facts, settings=settings, program=program,
                         secret_file=secret_path(self._paths, model) if self._child_auth else None,
                         companions=found.companions, template=found.template,
-                        manifest=manifest_of(program, self._paths.manifests, extra=engine_environment(settings)))
+                        manifest=manifest_of(program, self._paths.manifests, extra=engine_environment(settings)),
+                        plan=plan)
         command = lane.command(launch)
         for sentence in command.skipped:
             log.warning("%s: %s", model, sentence)
@@ -64,9 +74,8 @@ class Loader:
                         forks.offered(facts["architecture"], lanes))
 
     def _program(self, model: str, kind: str, settings: Mapping[str, Any], facts: Mapping[str, Any],
-                 lanes: Sequence[Mapping[str, Any]]) -> Program:
+                 lanes: Sequence[Mapping[str, Any]], builds: list[Build]) -> Program:
         """A fork for its own architectures, unless an engine was named; else what routing says."""
-        builds = self._builds.every()
         fork = None if self._engine_path else forks.choose(facts["architecture"], settings.get("engine"), lanes, builds)
         if fork is not None:
             return fork.program
