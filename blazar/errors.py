@@ -486,6 +486,18 @@ class FlagMissing(LoadFailed):
     slug = "flag-missing"
 
 
+class ExtraArgsRefused(LoadFailed):
+    """{model} did not load: {flag} in its extra_args {problem}; {remedy}"""
+
+    slug = "extra-args-refused"
+
+
+class LaunchFileMissing(LoadFailed):
+    """{model} did not load: there is no file {path}, which {what} names; correct the path, or remove {what}"""
+
+    slug = "launch-file-missing"
+
+
 class ArchitectureUnknown(LoadFailed):
     """{model} did not load: its architecture is {architecture!r}, which this engine does not know; {remedy}"""
 

@@ -11,7 +11,7 @@ from blazar.engines.lane import Lane, Launch, engine_environment
 from blazar.engines.manifest import manifest_of
 from blazar.engines.program import Program
 from blazar.engines.routing import Routing, find_program, rates_of
-from blazar.errors import LoadFailed
+from blazar.errors import LaunchFileMissing, LoadFailed
 from blazar.models.catalog import Catalog
 from blazar.models.measurement import Measurement
 from blazar.paths import Paths
@@ -50,6 +50,7 @@ class Loader:
         if lane is None:
             raise LoadFailed(model=model, reason=NO_ENGINE.format(format=facts["format"]), output="")
         settings = self._settings_for(model, installed.preset.settings())
+        check_files(model, settings)
         lanes = Catalog.every()
         program = self._program(model, lane.kind, settings, facts, lanes)
         found = assemble(self._paths, installed)
@@ -75,3 +76,12 @@ class Loader:
                           rates_of(Measurement.of(facts["digest"], "bench")))
         return find_program(model, self._engine_path, os.environ, [build for build in builds if build.kind == kind],
                             routing)
+
+
+def check_files(model: str, settings: Mapping[str, Any]) -> None:
+    """Raise LaunchFileMissing when one of the files that settings name for the engine is not there."""
+    named = {name: settings.get(name) for name in ("mmproj", "chat_template_file", "mcp_servers_config")}
+    named |= {f"loras[{place}].path": lora["path"] for place, lora in enumerate(settings.get("loras") or ())}
+    for what, path in named.items():
+        if path and not os.path.isfile(path):
+            raise LaunchFileMissing(model=model, path=path, what=what)
