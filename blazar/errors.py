@@ -466,6 +466,13 @@ class FitRefused(LoadFailed):
     status = 507
 
 
+class NotGguf(LoadFailed):
+    """{model} is a model in {format} format, and only GGUF models are planned; `blazar show {model}` tells its size"""
+
+    slug = "not-gguf"
+    status = 400
+
+
 class LoadTimeout(LoadFailed):
     """{model} was not ready within {limit}{output}; raise model_load_timeout_secs if the machine is slow"""
 
@@ -499,6 +506,18 @@ class FlagMissing(LoadFailed):
     are here, `blazar engine update` gets the newest"""
 
     slug = "flag-missing"
+
+
+class ExtraArgsRefused(LoadFailed):
+    """{model} did not load: {flag} in its extra_args {problem}; {remedy}"""
+
+    slug = "extra-args-refused"
+
+
+class LaunchFileMissing(LoadFailed):
+    """{model} did not load: there is no file {path}, which {what} names; correct the path, or remove {what}"""
+
+    slug = "launch-file-missing"
 
 
 class ArchitectureUnknown(LoadFailed):

@@ -49,6 +49,9 @@ def refusal(shape: Shape, demand: Demand, machine: Machine, least: Load, largest
     limit, where = (machine.ram or 0) + cards, f"{SHARE:.0%} of this machine's memory"
     if cards:
         where = f"{SHARE:.0%} of the cards and main memory together"
+    needed = least.total + least.compute * len((*machine.workers, *machine.cards))
+    if needed <= limit:
+        where += ", in pieces that its layers do not fill"
     levers = []
     if largest:
         levers.append(f"set a smaller ctx: {largest} would fit")
@@ -61,10 +64,10 @@ def refusal(shape: Shape, demand: Demand, machine: Machine, least: Load, largest
     lines = (Line("weights", format_bytes(shape.weights), f"{len(shape.layers)} layers"),
              Line("kv cache", format_bytes(sum(item.cache for item in least.items) + least.kept.cache),
                   "at the least that was tried", "ctx, slots, cache_type"),
-             Line("compute", format_bytes(least.compute), "one batch at a time", "ubatch_size"),
+             Line("compute", format_bytes(least.compute), "on each device", "ubatch_size"),
              *([Line("beside it", format_bytes(least.beside), "projector and draft")] if least.beside else []),
-             Line("needed", format_bytes(least.total)), Line("to be had", format_bytes(limit), where))
-    return Refusal(least.total, limit, where, tuple(levers), lines)
+             Line("needed", format_bytes(needed)), Line("to be had", format_bytes(limit), where))
+    return Refusal(needed, limit, where, tuple(levers), lines)
 
 
 def cache_cap(demand: Demand, machine: Machine) -> int | None:

@@ -1,5 +1,6 @@
 """The plan of an installed model: its files and settings in, `Plan` or `Refusal` out. Reads headers, nothing else."""
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,10 +21,17 @@ DRAFTLESS = ("auto", "off", "mtp", "ngram")
 def plan_installed(model: Installed, settings: Mapping[str, Any], machine: Machine) -> Plan | Refusal:
     """How `model`, a GGUF one, is loaded on `machine`. Raises ModelFileRefused."""
     shape = read_shape([piece.path for piece in model.pieces if piece.role in ("model", "part")])
-    beside = sum(piece.size for piece in model.pieces if piece.role in ("projector", "adapter"))
+    own = {role: sum(piece.size for piece in model.pieces if piece.role == role) for role in ("projector", "adapter")}
+    beside = _size(settings.get("mmproj")) or own["projector"]
+    beside += own["adapter"] + sum(_size(adapter["path"]) for adapter in settings.get("loras") or ())
     drafts = [piece.path for piece in model.pieces if piece.role == "draft"]
     is_drafted = drafts and not (settings.get("spec") or "auto").startswith(DRAFTLESS)
     return plan(shape, demand_of(settings, beside, read_shape(drafts[:1]) if is_drafted else None), machine)
+
+
+def _size(path: str | None) -> int:
+    """Bytes of a file that settings name; 0 without one."""
+    return os.path.getsize(path) if path and os.path.isfile(path) else 0
 
 
 def plan_load(model: Installed, settings: Mapping[str, Any], machine: Machine) -> Plan:

@@ -20,7 +20,8 @@ class Windows:
 WINDOWED = {
     "gemma2": Windows(2, default=4096), "gemma3": Windows(6), "gemma3n": Windows(5), "cohere2": Windows(4),
     "cohere2moe": Windows(4, whole_first=True), "gpt-oss": Windows(2), "exaone4": Windows(4),
-    "exaone-moe": Windows(4, default=128), "olmo2": Windows(4), "plamo3": Windows(8), "llama4": Windows(4, default=8192), "afmoe": Windows(4),
+    "exaone-moe": Windows(4, default=128), "olmo2": Windows(4), "plamo3": Windows(8),
+    "llama4": Windows(4, default=8192), "afmoe": Windows(4),
     "smallthinker": Windows(4, whole_first=True, default=4096), "mellum": Windows(4), "muse-glimmer": Windows(4),
     "laguna": Windows(4, whole_first=True),
 }

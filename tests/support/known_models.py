@@ -39,9 +39,10 @@ class Known:
         layers = tuple(self._layer(number) for number in range(self.layers))
         entry = self._bytes(self.vocabulary * self.width)
         used = self.experts[1] * self.experts[2]
-        return Shape(self.architecture, self.context, layers, entry, 0 if self.tied else entry, entry if self.tied else 0,
-                     self.width, max(self.feed_forward, used), self.heads, self.latent or self.head_width,
-                     self.latent or self.head_width, self.vocabulary)
+        head, tied = (0, entry) if self.tied else (entry, 0)
+        row = self.latent or self.head_width
+        return Shape(self.architecture, self.context, layers, entry, head, tied, self.width,
+                     max(self.feed_forward, used), self.heads, row, row, self.vocabulary)
 
     def _bytes(self, numbers: int) -> int:
         return int(numbers * self.bits / 8)

@@ -3,6 +3,7 @@
 from blazar.config.setting import Setting, Table
 from blazar.config.tables import overrides, warm_peg
 from blazar.config.types import Bool, Choice, Float, Int, ListOf, MapOf, Text
+from blazar.config.written import given
 
 MODELS = ListOf(Text(like="the name of a model", empty=False))
 
@@ -13,16 +14,17 @@ SETTINGS = (
     Setting("max_loaded_models", Int(0, 1024), 0, group="resources",
             doc="Models loaded at the same time; 0 = no limit."),
     Setting("idle_sleep_secs", Int(0), 300, group="resources",
+            lane="llamacpp", flag="--sleep-idle-seconds", emit="always", written=given,
             doc="Seconds without a request after which a child frees its GPU memory; 0 = never."),
     Setting("idle_timeout_secs", Int(0), 1800, group="resources",
             doc="Seconds without a request after which a child is stopped; 0 = never."),
-    Setting("cache_ram_mb", Int(-1), 8192, group="resources",
+    Setting("cache_ram_mb", Int(-1), 8192, group="resources", lane="llamacpp", flag="--cache-ram",
             doc="Memory of a child's prompt cache in MiB, at most 30 % of the RAM; 0 = none, -1 = no limit."),
     Setting("ctx_extend", Float(0, 128), 0.0, group="resources", overlay="ctx_extend",
             doc="Factor by which YaRN stretches the context of a model; 0 = not at all."),
     Setting("spawn_mem_guard", Bool(), True, group="resources",
             doc="Refuse a load for which the free RAM is plainly too small."),
-    Setting("numa", Choice("", "distribute", "isolate"), "", group="resources",
+    Setting("numa", Choice("", "distribute", "isolate"), "", group="resources", lane="llamacpp", flag="--numa",
             doc="Placement of a child's threads on machines with several memory nodes."),
     Setting("preload", MODELS, (), env="BLAZAR_PRELOAD",
             doc="Models to load one after the other once Blazar listens; a failure is only a warning."),

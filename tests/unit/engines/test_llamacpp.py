@@ -30,7 +30,8 @@ def test_argv_of_an_all_default_config():
     made = command()
     assert made.argv == (
         "/usr/bin/llama-server", "--model", "/models/solo.gguf", "--alias", "solo:q4_0",
-        "--ctx-size", "16384", "--parallel", "1", "--jinja", "--api-key-file", "/run/solo.apikey")
+        "--ctx-size", "16384", "--parallel", "1", "--jinja", "--api-key-file", "/run/solo.apikey",
+        "--sleep-idle-seconds", "300")
     assert (made.env, made.ctx, made.slots) == ({}, 16384, 1)
 
 
@@ -58,7 +59,7 @@ def test_an_embedding_model_reads_a_text_in_one_batch_and_is_pooled(pooling, sai
     words = command({"batch_size": 64, "ubatch_size": 32}, trained=512, capabilities=["embedding"],
                     pooling=pooling).argv
     start = words.index("--embeddings")
-    assert words[start:] == ("--embeddings", "--batch-size", "512", "--ubatch-size", "512", *said)
+    assert words[start:-2] == ("--embeddings", "--batch-size", "512", "--ubatch-size", "512", *said)
     assert words.count("--batch-size") == words.count("--ubatch-size") == 1
 
 
@@ -67,7 +68,8 @@ def test_other_models_do_not_embed():
 
 
 def test_an_embedding_model_of_unknown_length_keeps_the_engines_batches():
-    assert command({"default_ctx": 0}, trained=0, capabilities=["embedding"], pooling=1).argv[-1] == "--embeddings"
+    made = command({"default_ctx": 0, "idle_sleep_secs": 0}, trained=0, capabilities=["embedding"], pooling=1)
+    assert made.argv[-1] == "--embeddings"
 
 
 def test_no_secret_no_flag():
@@ -97,7 +99,7 @@ def test_files_beside_the_model_have_flags_of_their_own():
     made = command(companions=(("projector", Path("/p")), ("draft", Path("/d")), ("adapter", Path("/a")),
                                ("adapter", Path("/b"))), template=Path("/t.jinja"))
     start = made.argv.index("--mmproj")
-    assert made.argv[start:] == ("--mmproj", "/p", "--lora", "/a,/b", "--chat-template-file", "/t.jinja")
+    assert made.argv[start:-2] == ("--mmproj", "/p", "--lora", "/a,/b", "--chat-template-file", "/t.jinja")
 
 
 @pytest.mark.parametrize("build", ["llama-server-b10434", "llama-server-b11434"])
