@@ -133,16 +133,16 @@ def _part(card: Card, items: Sequence[Item], compute: int, beside: int) -> Part:
 
 
 def _spread(load: Load, items: Sequence[Item], cards: Sequence[Card]) -> tuple[Part, ...] | None:
-    """`items` in a row over the `cards`, in proportion to their room if that fits, else filled one after the other."""
-    rooms = [card.budget - load.compute for card in cards]
-    rooms[0] -= load.beside
-    if min(rooms) < 0:
+    """`items` in a row over the `cards`, in proportion to their room if that fits, else filled one after the other.
+    A card that is too small to compute on gets none; what lies beside the model goes to the first."""
+    if cards[0].budget < load.beside:
         return None
+    rooms = [max(0, card.budget - load.compute - (0 if number else load.beside)) for number, card in enumerate(cards)]
     counts = _in_proportion(items, rooms) or _filled(items, rooms)
     if counts is None:
         return None
     starts = [0, *accumulate(counts)]
-    return tuple(_part(card, items[start:start + taken], load.compute, 0 if number else load.beside)
+    return tuple(_part(card, items[start:start + taken], load.compute if taken else 0, 0 if number else load.beside)
                  for number, (card, start, taken) in enumerate(zip(cards, starts, counts, strict=False)))
 
 

@@ -133,7 +133,8 @@ def _spilled(task: Task, grades: tuple[Grade, ...], window: Window) -> Choice | 
 
 def _more_slots(task: Task, choice: Choice) -> Choice:
     """Slots are added as far as they fit on the cards at the same grade, where nobody asked for a number."""
-    if task.demand.slots or task.shape.embedding or not choice.window.ctx or choice.parts[0].place == MAIN_MEMORY:
+    asked = task.demand.slots or task.shape.embedding or task.demand.kv_in_ram
+    if asked or not choice.window.ctx or choice.parts[0].place == MAIN_MEMORY:
         return choice
     for slots in range(MOST_SLOTS, 1, -1):
         window = replace(choice.window, slots=slots)
