@@ -18,7 +18,7 @@ from blazar.paths import Paths
 from blazar.store.assembled import assemble
 from blazar.store.store import Store
 from blazar.supervisor.child import Prepared
-from blazar.supervisor.spawn import secret_path
+from blazar.supervisor.spawn import secret_path, socket_path
 
 log = logging.getLogger(__name__)
 
@@ -28,11 +28,11 @@ NO_ENGINE = ("no engine here reads {format} files; install the same model as a G
 
 class Loader:
     """`settings_for` gives the effective settings of a model, by its name and the settings given with it;
-    `load_limit` is in seconds, None = the lane's own."""
+    `load_limit` is in seconds, None = the lane's own; `unix` has children listen on sockets of their own."""
 
     def __init__(self, store: Store, paths: Paths, lanes: Sequence[Lane],
                  settings_for: Callable[[str, Mapping[str, Any]], Mapping[str, Any]], engine_path: str | None,
-                 load_limit: float | None, child_auth: bool) -> None:
+                 load_limit: float | None, child_auth: bool, unix: bool = False) -> None:
         self._store = store
         self._paths = paths
         self._builds = Builds(paths, holds_daemon_lock=True)
@@ -41,6 +41,7 @@ class Loader:
         self._engine_path = engine_path
         self._load_limit = load_limit
         self._child_auth = child_auth
+        self._unix = unix
 
     def prepare(self, model: str) -> Prepared:
         """Runs on a thread. Raises ModelNotFound, ModelFileRefused, LoadFailed and its kin."""
@@ -51,6 +52,7 @@ class Loader:
             raise LoadFailed(model=model, reason=NO_ENGINE.format(format=facts["format"]), output="")
         settings = self._settings_for(model, installed.preset.settings())
         check_files(model, settings)
+        socket = socket_path(self._paths, model) if self._unix else None
         lanes = Catalog.every()
         program = self._program(model, lane.kind, settings, facts, lanes)
         found = assemble(self._paths, installed)
@@ -62,7 +64,7 @@ class Loader:
         for sentence in command.skipped:
             log.warning("%s: %s", model, sentence)
         return Prepared(launch, lane, command, installed.size, self._load_limit or lane.load_timeout,
-                        forks.offered(facts["architecture"], lanes))
+                        socket, forks.offered(facts["architecture"], lanes))
 
     def _program(self, model: str, kind: str, settings: Mapping[str, Any], facts: Mapping[str, Any],
                  lanes: Sequence[Mapping[str, Any]]) -> Program:
