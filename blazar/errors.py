@@ -92,6 +92,14 @@ class DaemonUnreachable(BlazarError):
     exit_code = 4
 
 
+class CensusRefused(BlazarError):
+    """{path} is not a census of a machine: {reason}; `blazar doctor --census FILE` saves one"""
+
+    slug = "census-refused"
+    status = 400
+    exit_code = 2
+
+
 class StoreUnwritable(BlazarError):
     """cannot write {path}: {reason}; {remedy}"""
 
@@ -449,6 +457,20 @@ class LoadFailed(BlazarError):
 
     slug = "load-failed"
     status = 503
+
+
+class FitRefused(LoadFailed):
+    """{model} does not fit: it needs {needed}, and {limit}; {levers}, or see `blazar fit {model}`"""
+
+    slug = "fit-refused"
+    status = 507
+
+
+class NotGguf(LoadFailed):
+    """{model} is a model in {format} format, and only GGUF models are planned; `blazar show {model}` tells its size"""
+
+    slug = "not-gguf"
+    status = 400
 
 
 class LoadTimeout(LoadFailed):

@@ -136,6 +136,7 @@ ACTIVE: frozenset[str] = frozenset({
     "shutdown_grace_secs",
     "slot_prompt_similarity",
     "slots",
+    "spawn_mem_guard",
     "spec",
     "spec_draft_backend_sampling",
     "spec_draft_cpu_moe",

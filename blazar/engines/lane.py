@@ -8,6 +8,7 @@ from typing import Any
 
 from blazar.engines.manifest import Manifest
 from blazar.engines.program import Program
+from blazar.planner.plan import Plan
 from blazar.transport import Address
 
 
@@ -27,6 +28,8 @@ class Launch:
     """A Jinja file in place of the model's own chat template."""
     manifest: Manifest | None = None
     """What the program says it can do; None when nobody asked it."""
+    plan: Plan | None = None
+    """How it fits here; its decisions stand in `settings` already, where there is a setting for them."""
 
 
 @dataclass(frozen=True)

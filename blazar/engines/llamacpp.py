@@ -44,6 +44,8 @@ class LlamaCpp(Lane):
                  *gate.must("default_ctx", "--ctx-size", str(ctx * slots)),
                  *gate.must("slots", "--parallel", str(slots)),
                  *gate.may("the model's chat template", "--jinja", yields=True)]
+        if launch.plan is not None and launch.plan.gpu_layers is not None:
+            words += gate.may("the plan", "--gpu-layers", str(launch.plan.gpu_layers))
         if launch.secret_file is not None:
             words += gate.must("child_auth", "--api-key-file", str(launch.secret_file))
         words += [*companion_flags(launch, gate), *template_flags(launch, gate)]
@@ -154,7 +156,7 @@ def stretch_flags(settings: Mapping[str, Any], stretch: float, trained: int, gat
 
 def environment(launch: Launch, gate: flags.Gate) -> dict[str, str]:
     """The child's own variables. Those of `engine_env` come first, so that none takes the place of ours."""
-    env = engine_environment(launch.settings)
+    env = {**engine_environment(launch.settings), **(launch.plan.env if launch.plan else {})}
     servers = launch.settings.get("mcp_servers_json")
     if servers and gate.may("mcp_servers_json", "--mcp-servers-json"):
         env[MCP_VARIABLE] = servers

@@ -96,6 +96,11 @@ class Child:
     def pid(self) -> int:
         return self._process.pid if self._process else 0
 
+    @property
+    def prepared(self) -> Prepared | None:
+        """What its process was started with; None before that is known."""
+        return self._prepared
+
     # -- asked by the fleet ------------------------------------------------------------------------------
 
     def ensure_ready(self, waiter: Waiter) -> None:

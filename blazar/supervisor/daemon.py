@@ -100,6 +100,7 @@ class Daemon:
         self._answers = Answers(config.as_dict(), time.time(), self._url, store=store, fleet=self._fleet,
                                 workers=workers, gateway=self._gateway, pool=Pool(self._loop, STORE_THREADS),
                                 hashing=Pool(self._loop, HASHING_THREADS), usage=self._usage, jobs=self._jobs,
+                                explainer=loader.explain,
                                 on_first_hello=self._up)
         self._server = ControlServer(paths.control_socket, self._loop, self._answers.take, self._answers.drop)
         self._answers.read_store()  # after the control socket: a pull that ends from now on can tell us
