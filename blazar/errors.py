@@ -514,6 +514,13 @@ class ExtraArgsRefused(LoadFailed):
     slug = "extra-args-refused"
 
 
+class SocketPathTooLong(LoadFailed):
+    """{model} did not load: its socket {path} would need {size} bytes, of which {too_long}, and the system has room for
+    {limit}; choose a shorter one of the two, or set child_transport = "tcp\""""
+
+    slug = "socket-path-too-long"
+
+
 class LaunchFileMissing(LoadFailed):
     """{model} did not load: there is no file {path}, which {what} names; correct the path, or remove {what}"""
 

@@ -16,6 +16,7 @@ ACTIVE: frozenset[str] = frozenset({
     "check_tensors",
     "child_auth",
     "child_header_timeout_secs",
+    "child_transport",
     "client_write_timeout_secs",
     "cont_batching",
     "context_shift",

@@ -9,6 +9,7 @@ from typing import Any
 from blazar.engines.manifest import Manifest
 from blazar.engines.program import Program
 from blazar.planner.plan import Plan
+from blazar.transport import Address
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Lane(ABC):
         """argv and environment for a child."""
 
     @abstractmethod
-    def address_flags(self, host: str, port: int) -> tuple[str, ...]:
+    def address_flags(self, address: Address) -> tuple[str, ...]:
         """The flags that tell the engine where to listen; port 0 lets it choose."""
 
 

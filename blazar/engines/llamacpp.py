@@ -9,6 +9,7 @@ from blazar.engines.extra_args import appended
 from blazar.engines.lane import Command, Lane, Launch, engine_environment
 from blazar.engines.program import EMBEDDED_FLAVOUR
 from blazar.paths import package_home
+from blazar.transport import Address
 
 COMPUTED = frozenset({"default_ctx", "slots", "cache_type_k", "cache_type_v"})
 """Settings whose flags `command` writes itself: --ctx-size is for all slots together, so each depends on the other."""
@@ -56,8 +57,10 @@ class LlamaCpp(Lane):
         return Command((*launch.program.argv, *words), environment(launch, gate), ctx=ctx, slots=slots,
                        skipped=tuple(gate.skipped))
 
-    def address_flags(self, host: str, port: int) -> tuple[str, ...]:
-        return ("--host", host, "--port", str(port))
+    def address_flags(self, address: Address) -> tuple[str, ...]:
+        if isinstance(address, str):
+            return ("--host", address)
+        return ("--host", address[0], "--port", str(address[1]))
 
 
 def companion_flags(launch: Launch, gate: flags.Gate) -> list[str]:

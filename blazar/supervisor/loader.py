@@ -24,7 +24,7 @@ from blazar.store.installed import Installed
 from blazar.store.store import Store
 from blazar.supervisor.child import Prepared
 from blazar.supervisor.explained import told
-from blazar.supervisor.spawn import secret_path
+from blazar.supervisor.spawn import secret_path, socket_path
 
 log = logging.getLogger(__name__)
 
@@ -48,11 +48,11 @@ class Chosen:
 
 class Loader:
     """`settings_for` gives the effective settings of a model, by its name and the settings given with it;
-    `load_limit` is in seconds, None = the lane's own."""
+    `load_limit` is in seconds, None = the lane's own; `unix` has children listen on sockets of their own."""
 
     def __init__(self, store: Store, paths: Paths, lanes: Sequence[Lane],
                  settings_for: Callable[[str, Mapping[str, Any]], Mapping[str, Any]], engine_path: str | None,
-                 load_limit: float | None, child_auth: bool) -> None:
+                 load_limit: float | None, child_auth: bool, unix: bool = False) -> None:
         self._store = store
         self._paths = paths
         self._builds = Builds(paths, holds_daemon_lock=True)
@@ -61,12 +61,14 @@ class Loader:
         self._engine_path = engine_path
         self._load_limit = load_limit
         self._child_auth = child_auth
+        self._unix = unix
 
     def prepare(self, model: str) -> Prepared:
         """Runs on a thread. Raises ModelNotFound, ModelFileRefused, LoadFailed and its kin."""
         chosen = self._choose(model)
         installed, lane, facts = chosen.installed, chosen.lane, chosen.facts
         check_files(model, chosen.settings)
+        socket = socket_path(self._paths, model) if self._unix else None
         plan = plan_load(installed, chosen.settings, machine_of(census(), cards=chosen.uses_cards, now=True))
         settings = {**chosen.settings, **plan.settings}
         found = assemble(self._paths, installed)
@@ -79,7 +81,7 @@ class Loader:
         for sentence in (*plan.warnings, *command.skipped):
             log.warning("%s: %s", model, sentence)
         return Prepared(launch, lane, command, installed.size, self._load_limit or lane.load_timeout,
-                        forks.offered(facts["architecture"], chosen.lanes))
+                        socket, forks.offered(facts["architecture"], chosen.lanes))
 
     def explain(self, model: str) -> dict[str, Any]:
         """How the model would be loaded with nothing beside it, or why not. Runs on a thread; raises as `prepare`."""

@@ -87,7 +87,7 @@ def launch(model, tmp_path):
             **fields))
         with open(tmp_path / "output", "wb") as output:
             process = subprocess.Popen(
-                [*command.argv, *LlamaCpp().address_flags("127.0.0.1", 0)], stdout=output, stderr=output,
+                [*command.argv, *LlamaCpp().address_flags(("127.0.0.1", 0))], stdout=output, stderr=output,
                 env={"PATH": "/usr/bin:/bin", **command.env}, start_new_session=True)
         running.append(process)
         return process, command

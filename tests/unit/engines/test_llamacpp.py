@@ -94,7 +94,7 @@ def test_context_is_never_more_than_trained(wanted, trained, expected):
 def test_only_gguf_is_accepted():
     assert LlamaCpp().accepts({"format": "gguf"})
     assert not LlamaCpp().accepts({"format": "safetensors"})
-    assert LlamaCpp().address_flags("127.0.0.1", 0) == ("--host", "127.0.0.1", "--port", "0")
+    assert LlamaCpp().address_flags(("127.0.0.1", 0)) == ("--host", "127.0.0.1", "--port", "0")
 
 
 def test_files_beside_the_model_have_flags_of_their_own():
@@ -111,7 +111,7 @@ def test_a_real_build_has_every_flag_that_is_written(build, facts):
     settings = {"batch_size": 64, "ubatch_size": 32, "slots": 2}
     made = command(settings, manifest=manifest, **facts)
     assert made == command(settings, **facts) and made.skipped == ()
-    address = LlamaCpp().address_flags("127.0.0.1", 0)
+    address = LlamaCpp().address_flags(("127.0.0.1", 0))
     assert all(manifest.has(word) for word in (*made.argv, *address) if word.startswith("--"))
 
 
