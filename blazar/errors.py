@@ -99,6 +99,14 @@ class DaemonUnreachable(BlazarError):
     exit_code = 4
 
 
+class CensusRefused(BlazarError):
+    """{path} is not a census of a machine: {reason}; `blazar doctor --census FILE` saves one"""
+
+    slug = "census-refused"
+    status = 400
+    exit_code = 2
+
+
 class StoreUnwritable(BlazarError):
     """cannot write {path}: {reason}; {remedy}"""
 
@@ -458,6 +466,20 @@ class LoadFailed(BlazarError):
     status = 503
 
 
+class FitRefused(LoadFailed):
+    """{model} does not fit: it needs {needed}, and {limit}; {levers}, or see `blazar fit {model}`"""
+
+    slug = "fit-refused"
+    status = 507
+
+
+class NotGguf(LoadFailed):
+    """{model} is a model in {format} format, and only GGUF models are planned; `blazar show {model}` tells its size"""
+
+    slug = "not-gguf"
+    status = 400
+
+
 class LoadTimeout(LoadFailed):
     """{model} was not ready within {limit}{output}; raise model_load_timeout_secs if the machine is slow"""
 
@@ -491,6 +513,25 @@ class FlagMissing(LoadFailed):
     are here, `blazar engine update` gets the newest"""
 
     slug = "flag-missing"
+
+
+class ExtraArgsRefused(LoadFailed):
+    """{model} did not load: {flag} in its extra_args {problem}; {remedy}"""
+
+    slug = "extra-args-refused"
+
+
+class SocketPathTooLong(LoadFailed):
+    """{model} did not load: its socket {path} would need {size} bytes, of which {too_long}, and the system has room for
+    {limit}; choose a shorter one of the two, or set child_transport = "tcp\""""
+
+    slug = "socket-path-too-long"
+
+
+class LaunchFileMissing(LoadFailed):
+    """{model} did not load: there is no file {path}, which {what} names; correct the path, or remove {what}"""
+
+    slug = "launch-file-missing"
 
 
 class ArchitectureUnknown(LoadFailed):

@@ -1,7 +1,12 @@
 """`Endpoint`: where a ready child or peer is reached. The relay, the probes and the snapshots all speak of it."""
 
+import http.client
+import socket
 from dataclasses import asdict, dataclass
 from typing import Any
+
+Address = tuple[str, int] | str
+"""Host and port for TCP, a path for a Unix socket."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +22,7 @@ class Endpoint:
     child_id: str
     """Model name and generation, `solo:q4_0#3`: a restarted child is another child."""
     model: str
-    address: tuple[str, int] | str
+    address: Address
     secret: str | None
     lane: str
     pid: int
@@ -35,3 +40,21 @@ class Endpoint:
     def from_dict(cls, plain: dict[str, Any]) -> "Endpoint":
         address = plain["address"]
         return cls(**{**plain, "address": tuple(address) if isinstance(address, list) else address})
+
+
+def connection_to(address: Address, timeout: float) -> http.client.HTTPConnection:
+    """For single questions outside of the relay; it connects with the first request. `timeout` is in seconds."""
+    if isinstance(address, str):
+        return _UnixConnection(address, timeout)
+    return http.client.HTTPConnection(*address, timeout=timeout)
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)

@@ -7,10 +7,10 @@ from typing import Any
 from blazar.errors import LoadFailed, ShuttingDown
 from blazar.supervisor import scheduler
 from blazar.supervisor.actions import Action, Evict, Start, Wake
-from blazar.supervisor.child import Child, Means, Waiter
+from blazar.supervisor.child import Child, Means, Prepared, Waiter
 from blazar.supervisor.policies import evict, idle, outdated
 from blazar.supervisor.snapshot import ChildView, Snapshot
-from blazar.supervisor.states import State
+from blazar.supervisor.states import LIVE, State
 from blazar.supervisor.workers import Workers
 
 log = logging.getLogger(__name__)
@@ -73,6 +73,11 @@ class Fleet:
         """All children, for people."""
         return [{"model": name, "state": child.state.value, "pid": child.pid, "id": child.id}
                 for name, child in sorted(self._children.items()) if child.state is not State.ABSENT]
+
+    def prepared(self, model: str) -> Prepared | None:
+        """What the model's child was started with; None while it has none."""
+        child = self._children.get(model)
+        return child.prepared if child is not None and child.state in LIVE else None
 
     def stop(self, then: Callable[[], None]) -> None:
         """End all children for good."""

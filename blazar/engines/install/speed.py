@@ -10,7 +10,6 @@ import http.client
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,6 +20,7 @@ from blazar.engines.oneshot import ending, guarded, kept, last_words
 from blazar.engines.program import EMBEDDED_MODULE, Program
 from blazar.paths import package_home
 from blazar.store.scratch import scratch
+from blazar.transport import connection_to
 from blazar.units import format_duration
 
 START_LIMIT = 60.0
@@ -86,7 +86,7 @@ def served(program: Program, model: Path, extra: Mapping[str, str], ctx: int = C
 def ask(address: Path, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON object that the engine answers to a POST of `body`. Raises Fault."""
     try:
-        with contextlib.closing(_Connection(address, LOAD_LIMIT)) as connection:
+        with contextlib.closing(connection_to(str(address), LOAD_LIMIT)) as connection:
             connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
             response = connection.getresponse()
             text = response.read(ANSWER_BYTES)
@@ -134,7 +134,7 @@ def _read(log: Any) -> str:
 
 def _healthy(address: Path) -> bool:
     try:
-        with contextlib.closing(_Connection(address, 5.0)) as connection:
+        with contextlib.closing(connection_to(str(address), 5.0)) as connection:
             connection.request("GET", "/health")
             return connection.getresponse().status == 200
     except (OSError, http.client.HTTPException):
@@ -146,7 +146,7 @@ def _write(address: Path, tokens: int) -> float:
     body = json.dumps({"prompt": PROMPT, "n_predict": tokens, "ignore_eos": True, "temperature": 0, "stream": True,
                        "cache_prompt": False})
     try:
-        with contextlib.closing(_Connection(address, LOAD_LIMIT)) as connection:
+        with contextlib.closing(connection_to(str(address), LOAD_LIMIT)) as connection:
             asked = time.monotonic()
             connection.request("POST", "/completion", body, {"Content-Type": "application/json"})
             response = connection.getresponse()
@@ -181,16 +181,3 @@ def _count(lines: Iterable[bytes], deadline: float) -> int:
             if event.get("stop") or time.monotonic() > deadline:
                 break
     return written
-
-
-class _Connection(http.client.HTTPConnection):
-    """HTTP over a Unix socket."""
-
-    def __init__(self, address: Path, timeout: float) -> None:
-        super().__init__("localhost", timeout=timeout)
-        self._address = str(address)
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._address)

@@ -34,6 +34,12 @@ def show(gateway: Gateway, request: Request, route: Route) -> None:
     request.answer(200, dumps(ollama_listing.show({"model": gateway.supervisor.describe(name)})))
 
 
+def explain(gateway: Gateway, request: Request, route: Route) -> None:
+    """How a model is loaded, or would be, with a reason for each number."""
+    name = _allowed_name(gateway, request, _body_name(request))
+    request.answer(200, dumps(gateway.supervisor.explain(name)))
+
+
 def ps(gateway: Gateway, request: Request, route: Route) -> None:
     """Loaded models, with the wall-clock time at which each will be unloaded if nobody asks for it."""
     listed = _listed(gateway, request)
