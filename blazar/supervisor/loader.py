@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from blazar.engines import forks
+from blazar.engines import forks, rpc
 from blazar.engines.builds import Build, Builds, uses_cards
 from blazar.engines.lane import Lane, Launch, engine_environment
 from blazar.engines.manifest import manifest_of
@@ -68,6 +68,7 @@ class Loader:
         chosen = self._choose(model)
         installed, lane, facts = chosen.installed, chosen.lane, chosen.facts
         check_files(model, chosen.settings)
+        rpc.refuse_gone(model, rpc.split_addresses(chosen.settings.get("rpc_servers") or ""))
         socket = socket_path(self._paths, model) if self._unix else None
         plan = plan_load(installed, chosen.settings, machine_of(census(), cards=chosen.uses_cards, now=True))
         settings = {**chosen.settings, **plan.settings}
