@@ -98,6 +98,7 @@ ACTIVE: frozenset[str] = frozenset({
     "model_overrides.<name>.reasoning",
     "model_overrides.<name>.reasoning_budget",
     "model_overrides.<name>.reasoning_effort",
+    "model_overrides.<name>.replicas",
     "model_overrides.<name>.rpc_servers",
     "model_overrides.<name>.slots",
     "model_overrides.<name>.spec",

@@ -78,7 +78,8 @@ class Gateway:
             "auth": Auth(self.keys),
             "quota": Quota(ledger.accounts, self.metrics), "capability": Capability(directory), "knobs": knobs,
             "retry": Retry(directory, self.metrics), "charge": Charge(ledger.accounts, self.metrics),
-            "resolve": Resolve(directory), "admission": Admission(ledger, supervisor, directory, self.metrics)}
+            "resolve": Resolve(directory, ledger, config),
+            "admission": Admission(ledger, supervisor, directory, self.metrics)}
 
     @classmethod
     def connect(cls, control: Path, fallback: Callable[[], Config] | None = None) -> "Gateway":

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Start:
-    model: str
+    place: str
 
 
 @dataclass(frozen=True)
 class Evict:
     """Drain the model's child at every worker, then stop it."""
 
-    model: str
+    place: str
     why: str
 
 

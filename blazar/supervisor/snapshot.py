@@ -9,7 +9,8 @@ from blazar.supervisor.states import State
 class ChildView:
     """One child as a decider sees it; `keep_alive` is in seconds, negative for ever, 0 = not after this request."""
 
-    model: str
+    place: str
+    """What the child is called: its model, with a number behind it for further ones."""
     state: State
     keep_alive: float
     ready_at: float = 0.0

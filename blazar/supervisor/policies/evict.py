@@ -20,7 +20,7 @@ def decide(now: float, snapshot: Snapshot, max_loaded: int) -> list[Action]:
     actions: list[Action] = []
     for child in ready[:max(0, missing)]:
         young = child.ready_at + RESIDENCE - now
-        actions.append(Wake(young) if young > 0 else Evict(child.model, "room for a waiting model"))
+        actions.append(Wake(young) if young > 0 else Evict(child.place, "room for a waiting model"))
     return actions
 
 

@@ -70,7 +70,7 @@ def test_who_makes_room(children, limit, expected):
 ])
 def test_who_is_idle(child, goes):
     actions = idle.decide(100.0, Snapshot((child,)))
-    assert [action.model for action in actions] == (["m"] if goes else [])
+    assert [action.place for action in actions] == (["m"] if goes else [])
 
 
 def test_who_is_outdated():
