@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
@@ -22,6 +21,7 @@ from blazar import __version__
 from blazar.engines import oneshot
 from blazar.errors import UpgradeFailed, UpgradeRefused, UsageRefused
 from blazar.paths import package_home
+from blazar.store.scratch import scratch
 
 NAME = "blazar"
 GRACE = 30.0
@@ -87,8 +87,8 @@ def plan(version: str | None = None, env: Mapping[str, str] = os.environ) -> Pla
 
 def carry_out(plan: Plan, env: Mapping[str, str] = os.environ) -> None:
     """Install the plan's files, each checked against its sha256. Raises UpgradeFailed; then the old one stays."""
-    with tempfile.TemporaryDirectory(prefix="blazar-upgrade-") as folder:
-        requirements = Path(folder) / "requirements.txt"
+    with scratch("upgrade") as folder:
+        requirements = folder / "requirements.txt"
         requirements.write_text(plan.requirements())
         finished = _pip(["install", "--quiet", "--no-deps", "--require-hashes", "-r", str(requirements)], env, GRACE)
     if finished.code != 0:

@@ -15,7 +15,10 @@ MASK = 2
 def compute_bytes(shape: Shape, window: Window) -> int:
     """What one device needs besides weights and cache."""
     tokens = min(window.batch, max(window.ctx * window.slots, 1))
-    attention = 4 * shape.width + 4 * shape.heads * max(shape.key_width, shape.value_width)
-    widest = max(attention, 5 * shape.width + 3 * shape.feed_forward)
+    attention = shape.heads * (shape.key_width + 2 * shape.value_width)
+    if any(layer.values for layer in shape.layers):
+        attention += 5 * shape.width
+    state = 6 * shape.inner + 3 * shape.width if shape.inner else 0
+    widest = max(attention, state, 5 * shape.width + 3 * shape.feed_forward)
     sizes = {window.cells_of(layer) for layer in shape.layers if layer.keys}
     return tokens * (widest * NUMBER + sum(sizes) * MASK) + shape.vocabulary * NUMBER * window.slots

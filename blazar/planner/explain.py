@@ -40,7 +40,8 @@ def planned(shape: Shape, demand: Demand, machine: Machine, window: Window, grad
     lines = [*_model_lines(shape, demand, window, grade, parts, asked), *_place_lines(parts, count, machine, env),
              *_memory_lines(demand, machine, moe, cap)]
     return Plan(window.ctx, window.slots, grade, parts, placed if spilled else None, MappingProxyType(env),
-                MappingProxyType(settings), tuple(lines), _warnings(demand, machine, window, parts, moe, asked, count))
+                MappingProxyType(settings), tuple(lines),
+                _warnings(shape, demand, machine, window, grade, parts, moe, asked))
 
 
 def refusal(shape: Shape, demand: Demand, machine: Machine, least: Load, largest: int) -> Refusal:
@@ -150,9 +151,9 @@ def _memory_lines(demand: Demand, machine: Machine, moe: int | None, cap: int | 
     return lines
 
 
-def _warnings(demand: Demand, machine: Machine, window: Window, parts: tuple[Part, ...], moe: int | None,
-              asked: Window, count: int) -> tuple[str, ...]:
-    found = []
+def _warnings(shape: Shape, demand: Demand, machine: Machine, window: Window, grade: Grade, parts: tuple[Part, ...],
+              moe: int | None, asked: Window) -> tuple[str, ...]:
+    found, count = [], len(shape.layers) + 1
     main = next((part for part in parts if part.place == MAIN_MEMORY), None)
     if demand.placed:
         found.append(f"{', '.join(demand.placed)} says where the model goes, so nothing is planned there")
@@ -162,6 +163,8 @@ def _warnings(demand: Demand, machine: Machine, window: Window, parts: tuple[Par
     elif (machine.cards or machine.workers) and main is not None and main.layers:
         found.append(f"{main.layers} of {count} layers go to main memory, since the cards are too small: answers will "
                      f"be slow; a smaller ctx or build may fit")
+    if shape.is_latent and grade.keys != grade.values:
+        found.append("keys and values of this model lie in one row: cache_type_k and cache_type_v have to be the same")
     if moe:
         found.append(f"the experts of {moe} layers go to main memory, since the cards are too small for all")
     if window.ctx < asked.ctx:

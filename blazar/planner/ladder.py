@@ -24,5 +24,7 @@ def spilled(grades: tuple[Grade, ...]) -> Grade:
 
 
 def _is_possible(shape: Shape, grade: Grade) -> bool:
-    """Numbers are packed in blocks, which may not cross from one head to the next."""
+    """Numbers are packed in blocks, which may not cross from one head to the next; one row has one grade."""
+    if shape.is_latent and grade.keys != grade.values:
+        return False
     return not grade.is_quantized or not any(width % BLOCK for width in (shape.key_width, shape.value_width))

@@ -57,12 +57,19 @@ class Shape:
     key_width: int = 0
     """Numbers of one key."""
     value_width: int = 0
+    inner: int = 0
+    """Numbers inside a layer that keeps a state."""
     vocabulary: int = 0
     embedding: bool = False
 
     @property
     def weights(self) -> int:
         return self.entry + self.head + sum(layer.weights for layer in self.layers)
+
+    @property
+    def is_latent(self) -> bool:
+        """Whether keys and values lie in one compressed row."""
+        return any(layer.keys and not layer.values for layer in self.layers)
 
     @property
     def experts(self) -> int:
@@ -109,6 +116,7 @@ def shape_of(header: Header) -> Shape:
         entry=entry, head=head, tied=0 if "output.weight" in header.tensor_bytes else embedding,
         width=keys.number("embedding_length"), feed_forward=max(experts_used, keys.largest("feed_forward_length")),
         heads=keys.largest("attention.head_count"), key_width=keys.key_width(), value_width=keys.value_width(),
+        inner=keys.number("ssm.inner_size"),
         vocabulary=keys.number("vocab_size") or header.lengths.get("tokenizer.ggml.tokens", 0),
         embedding=keys.architecture in attention.WITHOUT_CACHE or keys.number("pooling_type") > 0)
 

@@ -16,6 +16,7 @@ from contextlib import suppress
 from blazar.config.config import Config
 from blazar.config.effective import effective
 from blazar.config.registry import SETTINGS
+from blazar.engines.install.retention import pins
 from blazar.engines.llamacpp import LlamaCpp
 from blazar.errors import BlazarError
 from blazar.hardware.census import census
@@ -93,7 +94,8 @@ class Daemon:
                             max_loaded=config.max_loaded_models, keep_alive=float(config.idle_timeout_secs or -1))
         self._gateway = Gateway(self._loop, paths, workers, self._listener, self._grace, self._give_up, launcher)
         self._usage = Usage(pool)
-        self._lanes = Lanes(self._loop, pool, paths, config.capability_registry_url or "", config.fork_retire_days)
+        self._lanes = Lanes(self._loop, pool, paths, config.capability_registry_url or "", config.fork_retire_days,
+                            pins(config))
         means = means_of(config, chooser(census), local=False)
         self._jobs = Jobs(Pool(self._loop, MOST), store, means,
                           lambda link, message, model: self._answers.refresh_store(link, message, model=model))

@@ -112,8 +112,7 @@ class Loader:
         configured = settings.get("engine_routing") or {}
         routing = Routing(settings.get("engine"), configured.get("mode") or "auto", configured.get("policy"),
                           rates_of(Measurement.of(facts["digest"], "bench")))
-        return find_program(model, self._engine_path, os.environ, [build for build in builds if build.kind == kind],
-                            routing)
+        return find_program(model, self._engine_path, os.environ, builds, routing)
 
 
 def check_files(model: str, settings: Mapping[str, Any]) -> None:

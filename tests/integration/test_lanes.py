@@ -57,6 +57,10 @@ def test_the_lane_is_offered_installed_and_used(shell, catalog, tmp_path):
         "fork-example"]
     lanes = json.loads(shell.ok("engine", "lane", "--json"))
     assert [(lane["name"], lane["build"]) for lane in lanes] == [("example", "fork-example"), ("other", None)]
+    refused = shell("engine", "use", "fork-example")
+    assert (refused.returncode, refused.stderr) == (2, (
+        "blazar: fork-example is a lane of its own: it serves its own architectures beside the build in use; other "
+        "models get it by `engine = \"fork-example\"` in their [model_overrides]\n"))
     shell.ok("stop", "odd")
     shell.ok("engine", "remove", "fork-example")
     assert chat(shell)[0] == 503

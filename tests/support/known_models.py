@@ -42,7 +42,7 @@ class Known:
         head, tied = (0, entry) if self.tied else (entry, 0)
         row = self.latent or self.head_width
         return Shape(self.architecture, self.context, layers, entry, head, tied, self.width,
-                     max(self.feed_forward, used), self.heads, row, row, self.vocabulary)
+                     max(self.feed_forward, used), self.heads, row, row, vocabulary=self.vocabulary)
 
     def _bytes(self, numbers: int) -> int:
         return int(numbers * self.bits / 8)

@@ -62,7 +62,7 @@ def _machine(args: argparse.Namespace, context: Context) -> "Machine":
     census = census_of(args.census, context.out)
     if args.census is not None:
         return machine_of(census)
-    builds = Builds(context.located.paths).every("llamacpp")
+    builds = Builds(context.located.paths).every()
     try:
         program = find_program(args.model, context.env.get("BLAZAR_ENGINE_PATH"), context.env, builds)
     except LoadFailed:

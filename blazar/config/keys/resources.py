@@ -10,7 +10,7 @@ MODELS = ListOf(Text(like="the name of a model", empty=False))
 SETTINGS = (
     Setting("default_ctx", Int(0), 16384, group="resources", env="BLAZAR_DEFAULT_CTX", overlay="ctx",
             lane="llamacpp", flag="--ctx-size", emit="always",
-            doc="Context of each slot in tokens, at most what the model was trained with; 0 takes all of that."),
+            doc="Context of each slot in tokens, at most those it was trained with; 0 = as many of these as fit."),
     Setting("max_loaded_models", Int(0, 1024), 0, group="resources",
             doc="Models loaded at the same time; 0 = no limit."),
     Setting("idle_sleep_secs", Int(0), 300, group="resources",

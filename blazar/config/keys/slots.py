@@ -5,7 +5,7 @@ from blazar.config.types import Bool, Float, Int
 
 SETTINGS = (
     Setting("slots", Int(0, 256), 0, overlay="slots", lane="llamacpp", flag="--parallel",
-            doc="Requests a child works on at the same time; 0 lets Blazar choose, which takes one."),
+            doc="Requests a child works on at the same time; 0 = what fits on a card, up to four, else one."),
     Setting("deterministic", Bool(), False, overlay="deterministic",
             doc="Answer the same request with the same tokens: one slot only."),
     Setting("slot_prompt_similarity", Float(0, 1), 0.0, lane="llamacpp", flag="--slot-prompt-similarity",

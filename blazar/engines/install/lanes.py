@@ -14,36 +14,29 @@ architecture. Anything else in it, or a size over the limits below, refuses the 
 look like a lane that was withdrawn.
 """
 
-import http.client
 import json
 import re
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
-from blazar import __version__
+from blazar.engines.install.answers import NoAnswer, get, is_address
 from blazar.errors import CatalogRefused
-from blazar.units import format_bytes, format_duration
 
 FORMAT = 1
 MOST_BYTES = 1 << 20
 MOST_LANES, MOST_ARCHITECTURES, MOST_ASSETS = 200, 64, 32
 LARGEST_ASSET = 8 << 30
 """Bytes."""
-READ_TIMEOUT = 20.0
-"""Seconds without a byte."""
-ANSWER_TIMEOUT = 60.0
-"""Seconds for all of it."""
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 """What a lane may be called."""
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_URL = re.compile(r"[!-~]{1,2000}")
+_LINE = re.compile(r".{1,200}")
 
 
 @dataclass(frozen=True)
@@ -73,7 +66,10 @@ class Lane:
 
 def read_catalog(url: str) -> list[Lane]:
     """What the catalog at `url` holds. Raises CatalogRefused."""
-    return parse(_get(url), url)
+    try:
+        return parse(get(url, MOST_BYTES), url)
+    except NoAnswer as error:
+        raise CatalogRefused(url=url, reason=str(error)) from error
 
 
 def parse(text: bytes, url: str) -> list[Lane]:
@@ -133,40 +129,28 @@ def _lane(value: Any, where: str, url: str) -> Lane:
     superseded = fields["superseded"]
     _need(isinstance(superseded, dict) and set(superseded) <= set(architectures),
           f"superseded of {name} names other architectures than its own")
-    return Lane(name, _text(fields["summary"], f"the summary of {name}", re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")),
-                architectures,
+    summary = _text(fields["summary"], f"the summary of {name}", _LINE)
+    _need(summary.isprintable(), f"the summary of {name} has characters that are not to be seen: {summary[:60]!r}")
+    return Lane(name, summary, architectures,
                 tuple(_asset(entry, name, url) for entry in _list(fields["assets"], f"assets of {name}", MOST_ASSETS)),
                 {word: _number(number, f"superseded of {name}", 10**9) for word, number in superseded.items()})
 
 
 def _asset(value: Any, name: str, url: str) -> LaneAsset:
     fields = _fields(value, f"an asset of {name}", "flavour", "machine", "url", "sha256", "size")
-    _need(isinstance(fields["url"], str) and len(fields["url"]) <= 2000, f"an url of {name} is no text")
-    place = urljoin(url, fields["url"])
-    _need(urlsplit(place).scheme in ("http", "https"), f"an url of {name} is neither http nor https")
+    place = _place(fields["url"], f"an url of {name}", url)
     return LaneAsset(_text(fields["flavour"], f"a flavour of {name}", _WORD),
                      _text(fields["machine"], f"a machine of {name}", _WORD), place,
                      _text(fields["sha256"], f"a sha256 of {name}", _SHA256),
                      _number(fields["size"], f"a size of {name}", LARGEST_ASSET))
 
 
-def _get(url: str) -> bytes:
-    deadline, text = time.monotonic() + ANSWER_TIMEOUT, bytearray()
+def _place(value: Any, where: str, url: str) -> str:
+    """The address of an asset; it may be relative to the catalog's."""
+    text = _text(value, where, _URL)
     try:
-        request = urllib.request.Request(url, headers={"User-Agent": f"blazar/{__version__}"})
-        with urllib.request.urlopen(request, timeout=READ_TIMEOUT) as answer:
-            length = answer.headers.get("Content-Length")
-            while len(text) <= MOST_BYTES and time.monotonic() < deadline and (piece := answer.read1(1 << 16)):
-                text += piece
-    except urllib.error.HTTPError as error:
-        with error:
-            raise CatalogRefused(url=url, reason=f"the server answered {error.code} {error.reason}") from error
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        raise CatalogRefused(url=url, reason=str(getattr(error, "reason", error)) or "no answer") from error
-    if len(text) > MOST_BYTES:
-        raise CatalogRefused(url=url, reason=f"it is over {format_bytes(MOST_BYTES)}")
-    if time.monotonic() >= deadline:
-        raise CatalogRefused(url=url, reason=f"it took over {format_duration(ANSWER_TIMEOUT)}")
-    if length and length.isdecimal() and len(text) < int(length):
-        raise CatalogRefused(url=url, reason=f"it ended after {len(text)} of {length} bytes")
-    return bytes(text)
+        place = urljoin(url, text)
+    except ValueError:
+        place = ""
+    _need(is_address(place), f"{where} is no address of a web server: {text[:60]!r}")
+    return place

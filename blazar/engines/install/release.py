@@ -4,20 +4,14 @@ llama.cpp publishes builds as `bNNNN`, marked as prereleases, with one archive f
 (`v0.6.0`) holds no archive but `nightly-tag.txt`, which names the build that it stamps.
 """
 
-import http.client
 import json
 import re
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from blazar import __version__
-from blazar.download.client import trust
+from blazar.engines.install.answers import NoAnswer, get, is_address
 from blazar.errors import ReleaseNotFound, ReleasesUnreachable
-from blazar.units import format_bytes, format_duration
 
 API = "https://api.github.com"
 REPO = "ggml-org/llama.cpp"
@@ -29,10 +23,9 @@ LOOKED_AT = 20
 """How many releases back one with a build for this machine is looked for: the newest may still be uploading."""
 MOST_BYTES = 8 << 20
 """Of one answer of the API; twenty releases of llama.cpp are a megabyte."""
-READ_TIMEOUT = 20.0
-"""Seconds without a byte."""
-ANSWER_TIMEOUT = 60.0
-"""Seconds for a whole answer."""
+LARGEST = 1 << 40
+"""Bytes of a file that may be true."""
+ACCEPT = "application/vnd.github+json, */*"
 
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}")
@@ -82,7 +75,10 @@ class Releases:
 
     def newest(self) -> list[Release]:
         """The last releases, the newest first, prereleases among them."""
-        found = self._json(f"{self._root}?per_page={LOOKED_AT}")
+        try:
+            found = self._json(f"{self._root}?per_page={LOOKED_AT}")
+        except ReleaseNotFound as error:
+            raise ReleasesUnreachable(url=self._root, reason=f"the server knows no repository {self.repo}") from error
         if not isinstance(found, list):
             raise ReleasesUnreachable(url=self._root, reason="the answer is no list of releases")
         releases = [self._release(plain) for plain in found if isinstance(plain, dict) and not plain.get("draft")]
@@ -149,12 +145,12 @@ class Releases:
 
     def _asset(self, tag: str, plain: Mapping[str, Any]) -> Asset | None:
         name, url = plain.get("name"), plain.get("browser_download_url")
-        if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(url, str):
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(url, str) or not is_address(url):
             return None
         size, digest = plain.get("size"), str(plain.get("digest") or "").lower()
         kind, _, value = digest.partition(":")
         return Asset(name, f"{self._files}/{tag}/{name}" if self._files else url,
-                     size if isinstance(size, int) and size > 0 else None,
+                     size if isinstance(size, int) and 0 < size <= LARGEST else None,
                      value if kind == "sha256" and _SHA256.fullmatch(value) else None)
 
     def _json(self, url: str) -> Any:
@@ -165,20 +161,12 @@ class Releases:
 
     def _get(self, url: str, most: int) -> bytes:
         """The body of an answer of at most `most` bytes. A 404 raises ReleaseNotFound."""
-        request = urllib.request.Request(url, headers={"Accept": "application/vnd.github+json, */*",
-                                                       "User-Agent": f"blazar/{__version__}"})
         try:
-            with _opener().open(request, timeout=READ_TIMEOUT) as answer:
-                if url.startswith("https:") and not answer.url.startswith("https:"):
-                    raise ReleasesUnreachable(url=url, reason="it redirects to a place without https")
-                return _read(answer, url, most)
-        except urllib.error.HTTPError as error:
-            with error:
-                if error.code == 404:
-                    raise ReleaseNotFound(tag="of this name", repo=self.repo) from error
-                raise ReleasesUnreachable(url=url, reason=_why(error)) from error
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            raise ReleasesUnreachable(url=url, reason=str(getattr(error, "reason", error)) or "no answer") from error
+            return get(url, most, ACCEPT)
+        except NoAnswer as error:
+            if error.status == 404:
+                raise ReleaseNotFound(tag="of this name", repo=self.repo) from error
+            raise ReleasesUnreachable(url=url, reason=str(error)) from error
 
 
 def build_number(tag: str) -> int | None:
@@ -187,41 +175,5 @@ def build_number(tag: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _opener() -> urllib.request.OpenerDirector:
-    """HTTP and HTTPS, by way of the proxies that the environment names; no redirect leads to anything else."""
-    opener = urllib.request.OpenerDirector()
-    for handler in (urllib.request.ProxyHandler(), urllib.request.HTTPHandler(),
-                    urllib.request.HTTPSHandler(context=trust()), urllib.request.HTTPDefaultErrorHandler(),
-                    urllib.request.HTTPRedirectHandler(), urllib.request.HTTPErrorProcessor(),
-                    urllib.request.UnknownHandler()):
-        opener.add_handler(handler)
-    return opener
-
-
 def _by_number(release: Release) -> int:
     return build_number(release.tag) or -1
-
-
-def _read(answer: Any, url: str, most: int) -> bytes:
-    deadline, body = time.monotonic() + ANSWER_TIMEOUT, bytearray()
-    while piece := answer.read1(65536):
-        body += piece
-        if len(body) > most:
-            raise ReleasesUnreachable(url=url, reason=f"the answer is over {format_bytes(most)}")
-        if time.monotonic() > deadline:
-            raise ReleasesUnreachable(url=url, reason=f"the answer took over {format_duration(ANSWER_TIMEOUT)}")
-    length = answer.headers.get("Content-Length")
-    if length and len(body) != int(length):
-        raise ReleasesUnreachable(url=url, reason=f"the answer ended after {len(body)} of {length} bytes")
-    return bytes(body)
-
-
-def _why(error: urllib.error.HTTPError) -> str:
-    """The words for a refusal; GitHub answers 403 or 429 to whoever asks too often without an account."""
-    wait = error.headers.get("Retry-After")
-    if error.code in (403, 429) and (wait or error.headers.get("X-RateLimit-Remaining") == "0"):
-        reset = error.headers.get("X-RateLimit-Reset")
-        seconds = int(wait) if wait and wait.isdigit() else int(reset) - time.time() if reset and reset.isdigit() else 0
-        again = f"it answers again in {format_duration(max(1.0, round(seconds)))}" if seconds > 0 else "wait a while"
-        return f"too many questions came from this address ({error.code}), {again}"
-    return f"the server answered {error.code} {error.reason}"

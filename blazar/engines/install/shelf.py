@@ -72,7 +72,10 @@ class Shelf:
 
     def place(self, folder: Path, program: Path, tag: str, flavour: str, source: str,
               sha256: str | None, kind: str = KIND) -> Build:
-        """Make the finished `folder` the build `tag`, whose program lies in it; it is not in use yet."""
+        """Make the finished `folder` the build `tag`, whose program lies in it.
+
+        A new build is not in use yet; one that takes the place of another is what that was.
+        """
         home = self.paths.engines / checked(tag)
         with told_in_words(home):
             flush_folders(folder)
@@ -80,8 +83,9 @@ class Shelf:
             folder.rename(home)
             _flush(self.paths.engines)
         path = home / program.relative_to(folder)
-        Engine.put(kind=kind, tag=tag, path=str(path.relative_to(self.paths.data_dir)), flavour=flavour,
-                   source=source, sha256=sha256, installed_at=_now(), active=False, pinned=False, turn=0)
+        place = Engine.find(kind, tag) or {"active": False, "pinned": False, "turn": 0}
+        Engine.put(**{**place, "kind": kind, "tag": tag, "path": str(path.relative_to(self.paths.data_dir)),
+                      "flavour": flavour, "source": source, "sha256": sha256, "installed_at": _now()})
         self._sweep()
         return self.builds.find(tag)
 
@@ -136,4 +140,4 @@ def _flush(folder: Path) -> None:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -12,7 +12,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 from blazar.engines.oneshot import ending, kept, last_words
 from blazar.engines.program import EMBEDDED_MODULE, Program
 from blazar.paths import package_home
+from blazar.store.scratch import scratch
 from blazar.transport import connection_to
 from blazar.units import format_duration
 
@@ -75,11 +75,11 @@ def decode_rate(program: Program, model: Path, extra: Mapping[str, str]) -> floa
 @contextlib.contextmanager
 def served(program: Program, model: Path, extra: Mapping[str, str], ctx: int = CTX) -> Iterator[Path]:
     """The socket of an engine that serves `model` for as long as the block lasts. Raises Fault."""
-    with tempfile.TemporaryDirectory(prefix="blazar-engine-") as folder:
-        address = Path(folder) / "engine.sock"
+    with scratch("engine") as folder:
+        address = folder / "engine.sock"
         argv = [*program.argv, "--model", str(model), "--host", str(address), "--port", "8080", "--parallel", "1",
                 "--ctx-size", str(ctx)]
-        with open(Path(folder) / "log", "w+b") as log, _running(argv, environment(program, extra), log) as engine:
+        with open(folder / "log", "w+b") as log, _running(argv, environment(program, extra), log) as engine:
             _wait_ready(engine, address, log)
             yield address
 
@@ -164,7 +164,10 @@ def _write(address: Path, tokens: int) -> float:
 
 
 def _count(lines: Iterable[bytes], deadline: float) -> int:
-    """Tokens of an answer, as its last event before `deadline` tells them; some make no event of their own."""
+    """Tokens of an answer, as its last event before `deadline` tells them; some make no event of their own.
+
+    An engine that cannot make sense of what the model wrote ends the answer with an error; what came before counts.
+    """
     written = 0
     for line in lines:
         if line.startswith(b"data: {"):
@@ -172,6 +175,10 @@ def _count(lines: Iterable[bytes], deadline: float) -> int:
                 event = json.loads(line[len(b"data: "):])
             except ValueError as error:
                 raise Fault(f"it wrote what is no JSON: {line[:80]!r}") from error
+            if "error" in event and written == 0:
+                raise Fault(f"it answered {json.dumps(event['error'])[:300]}")
+            if "error" in event:
+                break
             count = event.get("tokens_predicted")
             written = count if isinstance(count, int) else written + 1
             if event.get("stop") or time.monotonic() > deadline:

@@ -12,18 +12,20 @@ from blazar.engines.manifest import Manifest
 from blazar.engines.program import Program
 from blazar.errors import FlagMissing
 from blazar.paths import package_home
+from blazar.planner.kv import Grade
+from blazar.planner.plan import Plan
 from tests.support.programs import HELP
 
 PROGRAM = Program("llamacpp", ("/usr/bin/llama-server",), "PATH")
 
 
 def command(settings=None, trained=32768, program=PROGRAM, secret=Path("/run/solo.apikey"), manifest=None,
-            companions=(), template=None, **facts):
+            companions=(), template=None, plan=None, **facts):
     config = Config.from_dict(settings or {})
     return LlamaCpp(SETTINGS.values()).command(Launch(
         model="solo:q4_0", file=Path("/models/solo.gguf"), facts={"format": "gguf", "context_length": trained, **facts},
         settings=effective(config, "solo:q4_0"), program=program, secret_file=secret,
-        manifest=manifest, companions=companions, template=template))
+        manifest=manifest, companions=companions, template=template, plan=plan))
 
 
 def test_argv_of_an_all_default_config():
@@ -133,3 +135,21 @@ def test_what_cannot_be_done_without_is_refused(flag, what, facts):
         command(manifest=without(flag), **facts)
     refused = f"{what} needs another engine, since the engine /usr/bin/llama-server has no {flag}; "
     assert refused in caught.value.message
+
+
+def test_a_plan_adds_the_layers_on_cards_and_their_numbers():
+    cards = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "0,1"}
+    made = command({"engine_env": {"GGML_X": "1"}}, plan=Plan(4096, 1, Grade(), (), gpu_layers=20, env=cards))
+    assert made.argv[made.argv.index("--gpu-layers") + 1] == "20" and made.env == {"GGML_X": "1", **cards}
+    assert command(plan=Plan(4096, 1, Grade(), ())) == command()
+    assert "the plan has no effect" in command(plan=Plan(4096, 1, Grade(), (), gpu_layers=20),
+                                               manifest=without("--gpu-layers")).skipped[0]
+
+
+@pytest.mark.parametrize("planned, words", [
+    ({"cache_type_k": "q8_0", "cache_type_v": "q4_0"}, ["--cache-type-k", "q8_0", "--cache-type-v", "q4_0"]),
+    ({"tensor_split": "20,13"}, ["--tensor-split", "20,13"]), ({"cpu_moe_n": 7}, ["--n-cpu-moe", "7"]),
+    ({"cache_ram_mb": 2457}, ["--cache-ram", "2457"])])
+def test_what_a_plan_replaces_becomes_flags(planned, words):
+    made = command(planned).argv
+    assert list(made[made.index(words[0]):][:len(words)]) == words

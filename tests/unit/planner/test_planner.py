@@ -74,8 +74,8 @@ def machine(*cards, ram=64.0, doubt="", workers=()):
     return Machine(made, far, whole, whole, whole, doubt)
 
 
-def planned(here, demand=Demand(ctx=4096), shape=TEN):
-    found = plan(shape, demand, here)
+def planned(here, demand=None, shape=TEN):
+    found = plan(shape, demand or Demand(ctx=4096), here)
     assert isinstance(found, Plan), found
     return found
 
@@ -163,7 +163,8 @@ def test_workers_add_their_memory():
 
 @pytest.mark.parametrize(("demand", "card", "expected"), [
     (Demand(ctx=4096), 24, (4096, 4)), (Demand(ctx=4096, slots=7), 24, (4096, 7)), (Demand(ctx=4096), 6.1, (4096, 2)),
-    (Demand(ctx=999_999), 90, (65536, 2)), (Demand(ctx=0), 90, (65536, 2)), (Demand(ctx=4096, stretch=2.0), 4, (4096, 1)),
+    (Demand(ctx=999_999), 90, (65536, 2)), (Demand(ctx=0), 90, (65536, 2)),
+    (Demand(ctx=4096, stretch=2.0), 4, (4096, 1)),
     (Demand(ctx=100_000, stretch=1.5), 99, (98304, 1))])
 def test_context_and_slots(demand, card, expected):
     found = planned(machine(card), demand)
@@ -175,7 +176,8 @@ def test_a_context_that_nobody_asked_for_gets_smaller_but_not_below_a_good_one()
     # 65536 tokens as q4_0 take 11.25 GiB. With 7 GiB: (7168 - 1050 - 4...) MiB / 180 KiB a token.
     found = planned(machine(7.0), Demand())
     assert 32_000 < found.ctx < 35_000 and found.ctx % 256 == 0 and found.grade == Grade("q4_0", "q4_0")
-    assert found.warnings == (f"the context is {found.ctx} tokens, less than the 65536 that the model was trained with",)
+    assert found.warnings == (
+        f"the context is {found.ctx} tokens, less than the 65536 that the model was trained with",)
     found = planned(machine(3.0), Demand())
     assert found.ctx == 16384 and found.gpu_layers is not None, "16384 tokens do not fit: layers go to main memory"
 
@@ -272,3 +274,11 @@ def test_known_models_have_the_sizes_that_are_published():
     # Files of these builds on huggingface.co: 4.92 GB, 42.5 GB, 18.6 GB, 404 GB.
     for name, size in (("llama-3.1-8b", 4.92), ("llama-3.3-70b", 42.5), ("qwen3-30b-a3b", 18.6), ("deepseek-r1", 404)):
         assert abs(KNOWN[name].shape().weights / 1e9 / size - 1) < 0.06, name
+
+
+def test_one_row_for_keys_and_values_has_one_grade():
+    latent = replace(TEN, layers=(Layer(weights=100 * MIB, keys=32768),) * 10)
+    found = {planned(machine(size), shape=latent).grade for size in (3.6, 2.5, 2.38, 2.3, 2.1, 1.9, 1.8)}
+    assert found == {Grade(), Grade("q8_0", "q8_0"), Grade("q4_0", "q4_0")}
+    set_by_hand = planned(machine(24), Demand(ctx=4096, keys="q8_0", values="q4_0"), latent)
+    assert "cache_type_k and cache_type_v have to be the same" in set_by_hand.warnings[0]

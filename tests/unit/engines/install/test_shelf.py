@@ -56,6 +56,19 @@ def test_a_folder_without_a_row_is_replaced(shelf):
     assert names(shelf.paths.engines / "b1") == {"bin"}
 
 
+def test_a_build_in_the_place_of_another_is_what_that_was(shelf):
+    with shelf.changing():
+        for tag in ("b1", "b2", "b3"):
+            put(shelf, tag)
+            shelf.take_into_use(shelf.builds.find(tag))
+        Engine.pin("llamacpp", "b2", True)
+        before = [(build.tag, build.active, build.pinned, build.turn) for build in shelf.builds.every()]
+        assert before == [("b1", False, False, 1), ("b2", False, True, 2), ("b3", True, False, 3)]
+        for tag in ("b1", "b2", "b3"):
+            put(shelf, tag)
+        assert [(build.tag, build.active, build.pinned, build.turn) for build in shelf.builds.every()] == before
+
+
 def test_leftovers_are_swept_and_downloads_kept(shelf):
     with shelf.changing():
         pass
