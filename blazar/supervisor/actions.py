@@ -17,10 +17,18 @@ class Evict:
 
 
 @dataclass(frozen=True)
+class Refuse:
+    """Tell those who wait for this child that it will not come."""
+
+    place: str
+    why: str
+
+
+@dataclass(frozen=True)
 class Wake:
     """Nothing to do now; decide again after so many seconds."""
 
     seconds: float
 
 
-Action = Start | Evict | Wake
+Action = Start | Evict | Refuse | Wake

@@ -99,6 +99,12 @@ class Child:
         return self._process.pid if self._process else 0
 
     @property
+    def pinned(self) -> bool:
+        """Whether it was started with `pin`."""
+        settings = self._prepared.launch.settings if self._prepared else {}
+        return bool(settings.get("pin"))
+
+    @property
     def prepared(self) -> Prepared | None:
         """What its process was started with; None before that is known."""
         return self._prepared

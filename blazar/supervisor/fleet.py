@@ -6,7 +6,7 @@ from typing import Any
 
 from blazar.errors import LoadFailed, ShuttingDown
 from blazar.supervisor import scheduler
-from blazar.supervisor.actions import Action, Evict, Start, Wake
+from blazar.supervisor.actions import Action, Evict, Refuse, Start, Wake
 from blazar.supervisor.child import Child, Means, Prepared, Waiter
 from blazar.supervisor.policies import evict, idle, outdated
 from blazar.supervisor.snapshot import ChildView, Snapshot
@@ -136,6 +136,9 @@ class Fleet:
                 self._means.loop.later(action.seconds, self.schedule)
             elif isinstance(action, Start):
                 self._children[action.place].start()
+            elif isinstance(action, Refuse):
+                child = self._children[action.place]
+                child.stop(LoadFailed(model=child.model, reason=action.why, output=""))
             elif isinstance(action, Evict):
                 self._drain(self._children[action.place], action.why)
 
@@ -156,7 +159,7 @@ class Fleet:
     def _view_of(self, child: Child) -> ChildView:
         use = self._workers.use_of(child.id)
         return ChildView(child.place, child.state, child.keep_alive, child.ready_at, use.last_used, use.in_flight,
-                         child.asked_at, child.not_before, child.outdated)
+                         child.asked_at, child.not_before, child.pinned, child.outdated)
 
     def _child(self, place: str) -> Child:
         if place not in self._children:

@@ -20,6 +20,8 @@ class ChildView:
     """When the oldest waiting request came; only for a queued child."""
     not_before: float = 0.0
     """When a queued child may start at the earliest, after a crash."""
+    pinned: bool = False
+    """Whether it is not to go for others."""
     outdated: bool = False
     """Whether its file is no longer the one that the store has under this name."""
 
