@@ -521,6 +521,13 @@ class SocketPathTooLong(LoadFailed):
     slug = "socket-path-too-long"
 
 
+class RpcWorkersGone(LoadFailed):
+    """{model} did not load: rpc_servers names workers that do not answer: {workers}; start them with `blazar rpc
+    worker` on their machines, or take them out of rpc_servers; `blazar rpc status` asks them all"""
+
+    slug = "rpc-workers-gone"
+
+
 class LaunchFileMissing(LoadFailed):
     """{model} did not load: there is no file {path}, which {what} names; correct the path, or remove {what}"""
 

@@ -9,6 +9,16 @@ Address = tuple[str, int] | str
 """Host and port for TCP, a path for a Unix socket."""
 
 
+def place_of(model: str, number: int) -> str:
+    """What the child number `number` (from 1) of a model is called: `solo:q4_0`, then `solo:q4_0 2` and so on."""
+    return model if number == 1 else f"{model} {number}"
+
+
+def model_at(place: str) -> str:
+    """The model whose child is called so; a model's own name has no space."""
+    return place.partition(" ")[0]
+
+
 @dataclass(frozen=True)
 class Endpoint:
     """One child that is ready to serve.
@@ -20,7 +30,7 @@ class Endpoint:
     """
 
     child_id: str
-    """Model name and generation, `solo:q4_0#3`: a restarted child is another child."""
+    """Place and generation, `solo:q4_0#3` or `solo:q4_0 2#1`: a restarted child is another child."""
     model: str
     address: Address
     secret: str | None

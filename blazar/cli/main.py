@@ -21,6 +21,7 @@ from blazar.cli.commands.ps import Ps
 from blazar.cli.commands.pull import Pull
 from blazar.cli.commands.quantize import Quantize
 from blazar.cli.commands.rm import Rm
+from blazar.cli.commands.rpc import Rpc
 from blazar.cli.commands.run import Run
 from blazar.cli.commands.serve import Serve
 from blazar.cli.commands.show import Show
@@ -31,7 +32,7 @@ from blazar.cli.output import Output
 from blazar.errors import BlazarError
 
 VERBS: tuple[Command, ...] = (Serve(), Pull(), Create(), List(), Show(), Ps(), Run(), Stop(), Cp(), Rm(), Quantize(),
-                              Fit(), Explain(), Bench(), Engine(), Config(), Doctor(), Upgrade())
+                              Fit(), Explain(), Bench(), Engine(), Rpc(), Config(), Doctor(), Upgrade())
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141

@@ -15,6 +15,8 @@ LLAMA_RESERVED = ("--host", "--port", "--model", "-m", "--api-key", "--api-key-f
                   "--no-models-autoload")
 LLAMA_PLANNED = {"--ctx-size": "ctx", "-c": "ctx", "--parallel": "slots", "-np": "slots"}
 """Flags of which Blazar must know the value, and the settings to give it by."""
+ASKED = frozenset({"model", "messages", "prompt", "input", "stream", "stream_options", "tools", "tool_choice", "n"})
+"""Fields of a request that are not for sampler_defaults."""
 WHISPER_RESERVED = ("--host", "--port", "--model", "-m", "--vad", "--vad-model", "-vm")
 WHISPER_FLAGS = {"--beam-size": "whisper_beam_size", "-bs": "whisper_beam_size", "--best-of": "whisper_best_of",
                  "-bo": "whisper_best_of", "--entropy-thold": "whisper_entropy_thold", "-et": "whisper_entropy_thold",
@@ -156,6 +158,15 @@ def one_chat_template(values: Values) -> Iterator[Problem]:
             yield Problem((*path, "chat_template_file"), "chat_template is set too", "keep one of the two")
 
 
+@rule(refused='[model_overrides.m.sampler_defaults]\nmodel = "other"',
+      accepted='[model_overrides.m.sampler_defaults]\ntemperature = 0.2\nstop = ["x"]')
+def sampler_defaults_shape_sampling(values: Values) -> Iterator[Problem]:
+    """What is asked, of whom, and how the answer comes is the caller's to say."""
+    for path, entry in overrides(values):
+        for name in ASKED.intersection(entry["sampler_defaults"] or ()):
+            yield Problem((*path, "sampler_defaults", name), "it is no matter of sampling", f"remove {name}")
+
+
 @rule(refused='[sglang]\nretraction_policy = "priority"',
       accepted='[sglang]\nretraction_policy = "priority"\nenable_priority_scheduling = true')
 def priority_retraction_needs_scheduling(values: Values) -> Iterator[Problem]:
@@ -204,4 +215,5 @@ ENGINE_RULES = (ip_adapter_needs_clip_vision, cache_option_needs_mode, vad_optio
                 whisper_flags_are_set_once, sdcpp_flags_are_free, override_flags_are_free,
                 extra_args_begin_with_a_flag, deterministic_has_one_slot, ngram_window_is_open, image_window_is_open,
                 batch_holds_micro_batch, sleep_comes_before_evict, lookup_caches_exist, tls_files_exist,
-                one_chat_template, priority_retraction_needs_scheduling, paged_memory_is_given_once)
+                one_chat_template, sampler_defaults_shape_sampling, priority_retraction_needs_scheduling,
+                paged_memory_is_given_once)

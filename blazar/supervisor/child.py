@@ -15,7 +15,7 @@ from blazar.supervisor.health import Ready, Target, wait_ready
 from blazar.supervisor.loop import Loop
 from blazar.supervisor.pool import Pool
 from blazar.supervisor.states import ALLOWED, State
-from blazar.transport import Address, Endpoint
+from blazar.transport import Address, Endpoint, model_at
 
 log = logging.getLogger(__name__)
 
@@ -58,14 +58,16 @@ class Means:
     pool: Pool
     paths: Paths
     prepare: Callable[[str], Prepared]
-    """Runs on a thread; raises BlazarError."""
+    """By the child's place. Runs on a thread; raises BlazarError."""
     changed: Callable[[], None]
     """Told after every change of state."""
 
 
 class Child:
-    def __init__(self, model: str, means: Means, keep_alive: float) -> None:
-        self.model = model
+    def __init__(self, place: str, means: Means, keep_alive: float) -> None:
+        self.place = place
+        """Its model's name; further children of the same model have a number behind it."""
+        self.model = model_at(place)
         self.state = State.ABSENT
         self.endpoint: Endpoint | None = None
         self.ready_at = 0.0
@@ -90,11 +92,17 @@ class Child:
 
     @property
     def id(self) -> str:
-        return f"{self.model}#{self.generation}"
+        return f"{self.place}#{self.generation}"
 
     @property
     def pid(self) -> int:
         return self._process.pid if self._process else 0
+
+    @property
+    def pinned(self) -> bool:
+        """Whether it was started with `pin`."""
+        settings = self._prepared.launch.settings if self._prepared else {}
+        return bool(settings.get("pin"))
 
     @property
     def prepared(self) -> Prepared | None:
@@ -128,7 +136,7 @@ class Child:
         self._enter(State.STARTING)
         generation = self.generation
         self._means.pool.submit(lambda prepared, error: self._on_prepared(generation, prepared, error),
-                                self._means.prepare, self.model)
+                                self._means.prepare, self.place)
 
     def keep_for(self, seconds: float) -> None:
         self.keep_alive = seconds
@@ -192,7 +200,7 @@ class Child:
         try:
             address = self._address(picks_port)
             self._secret = spawn.write_secret(launch.secret_file) if launch.secret_file else None
-            process = spawn.spawn([*command.argv, *lane.address_flags(address)], self.model, self._means.paths,
+            process = spawn.spawn([*command.argv, *lane.address_flags(address)], self.place, self._means.paths,
                                   lambda ended: loop.post(self._on_exit, ended), command.env, files=files)
         except OSError as error:
             self._why = LoadFailed(model=self.model, reason=f"cannot start it: {error}", output="")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from blazar.engines import forks
+from blazar.engines import forks, rpc
 from blazar.engines.builds import Build, Builds, uses_cards
 from blazar.engines.lane import Lane, Launch, engine_environment
 from blazar.engines.manifest import manifest_of
@@ -25,6 +25,7 @@ from blazar.store.store import Store
 from blazar.supervisor.child import Prepared
 from blazar.supervisor.explained import told
 from blazar.supervisor.spawn import secret_path, socket_path
+from blazar.transport import model_at
 
 log = logging.getLogger(__name__)
 
@@ -63,17 +64,19 @@ class Loader:
         self._child_auth = child_auth
         self._unix = unix
 
-    def prepare(self, model: str) -> Prepared:
+    def prepare(self, place: str) -> Prepared:
         """Runs on a thread. Raises ModelNotFound, ModelFileRefused, LoadFailed and its kin."""
+        model = model_at(place)
         chosen = self._choose(model)
         installed, lane, facts = chosen.installed, chosen.lane, chosen.facts
         check_files(model, chosen.settings)
-        socket = socket_path(self._paths, model) if self._unix else None
+        rpc.refuse_gone(model, rpc.split_addresses(chosen.settings.get("rpc_servers") or ""))
+        socket = socket_path(self._paths, place) if self._unix else None
         plan = plan_load(installed, chosen.settings, machine_of(census(), cards=chosen.uses_cards, now=True))
         settings = {**chosen.settings, **plan.settings}
         found = assemble(self._paths, installed)
         launch = Launch(model=model, file=found.file, facts=facts, settings=settings, program=chosen.program,
-                        secret_file=secret_path(self._paths, model) if self._child_auth else None,
+                        secret_file=secret_path(self._paths, place) if self._child_auth else None,
                         companions=found.companions, template=found.template,
                         manifest=manifest_of(chosen.program, self._paths.manifests, extra=engine_environment(settings)),
                         plan=plan)

@@ -10,7 +10,7 @@ FAMILIES = ("auto", "off", "mtp", "mtp-adaptive", "eagle3", "dflash", "dspark", 
 
 SETTINGS = (
     Setting("spec", Choice(*FAMILIES), "auto", group="speculative", overlay="spec",
-            doc="Family of speculation; auto takes a draft where a usable one is installed."),
+            doc="Family of speculation; auto chooses none in this version."),
     Setting("spec_auto_ngram", Bool(), True, group="speculative", env="BLAZAR_SPEC_AUTO_NGRAM",
             doc="With spec = \"auto\" and no usable draft, look drafts up in the text so far."),
     Setting("spec_auto_manage", Bool(), False, group="speculative", env="BLAZAR_SPEC_AUTO_MANAGE",

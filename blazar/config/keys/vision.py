@@ -27,7 +27,7 @@ class ProjectorPolicy(Choice):
 
 SETTINGS = (
     Setting("mmproj_policy", ProjectorPolicy(), None, group="vision",
-            doc="When a vision projector is loaded: with the first image, always, or never; unset = lazy."),
+            doc="Vision projector: attach and lazy (also unset) load it with the model, skip leaves it out."),
     Setting("mmproj_offload", Bool(), True, group="vision",
             lane="llamacpp", flag="--mmproj-offload", no_flag="--no-mmproj-offload",
             doc="Keep the projector on the GPU."),
