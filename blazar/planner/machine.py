@@ -45,16 +45,20 @@ class Machine:
     """Main memory in all that this process may ever have."""
     free: int | None
     """Main memory that can be had now."""
+    silent: tuple[str, ...] = ()
+    """Workers whose memory is not known: then nothing is placed, since much may go to them."""
     doubt: str = ""
     """Why an engine's own numbering of the cards is left alone; empty when the cards can be told apart."""
 
 
-def machine_of(census: Census, workers: Sequence[Worker] = (), cards: bool = True, now: bool = False) -> Machine:
-    """What `census` tells. `cards` says whether the engine can use any; `now` counts only what is free at present."""
+def machine_of(census: Census, workers: Sequence[Worker] = (), cards: bool = True, now: bool = False,
+               silent: Sequence[str] = ()) -> Machine:
+    """What `census` tells. `cards` says whether the engine can use any of this machine; `now` counts only what is free
+    at present."""
     found, doubt = _cards(census, now) if cards else ((), "the engine uses no card")
     main = census.memory.usable
-    return Machine(found, tuple(_worker(worker, now) for worker in workers) if cards else (),
-                   None if main is None else int(main * SHARE), main, census.memory.free, doubt)
+    return Machine(found, tuple(_worker(worker, now) for worker in workers),
+                   None if main is None else int(main * SHARE), main, census.memory.free, tuple(silent), doubt)
 
 
 def _worker(worker: Worker, now: bool) -> Card:

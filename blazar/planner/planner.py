@@ -87,6 +87,8 @@ class Task:
 
 def plan(shape: Shape, demand: Demand, machine: Machine) -> Plan | Refusal:
     """How `shape` is loaded on `machine` so that the `demand` is met."""
+    if machine.silent:
+        demand = replace(demand, placed=(*demand.placed, "rpc_servers"))
     trained = int(shape.context * demand.stretch)
     ctx = min(demand.ctx or trained, trained or demand.ctx)
     window = Window(ctx, demand.slots or 1, ctx if shape.embedding and ctx else demand.batch, demand.unified,

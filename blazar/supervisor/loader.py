@@ -18,7 +18,7 @@ from blazar.models.catalog import Catalog
 from blazar.models.measurement import Measurement
 from blazar.paths import Paths
 from blazar.planner.installed import plan_installed, plan_load
-from blazar.planner.machine import machine_of
+from blazar.planner.machine import Machine, Worker, machine_of
 from blazar.store.assembled import assemble
 from blazar.store.installed import Installed
 from blazar.store.store import Store
@@ -70,9 +70,9 @@ class Loader:
         chosen = self._choose(model)
         installed, lane, facts = chosen.installed, chosen.lane, chosen.facts
         check_files(model, chosen.settings)
-        rpc.refuse_gone(model, rpc.split_addresses(chosen.settings.get("rpc_servers") or ""))
+        workers = rpc.refuse_gone(model, rpc.split_addresses(chosen.settings.get("rpc_servers") or ""))
         socket = socket_path(self._paths, place) if self._unix else None
-        plan = plan_load(installed, chosen.settings, machine_of(census(), cards=chosen.uses_cards, now=True))
+        plan = plan_load(installed, chosen.settings, machine_with(workers, chosen.uses_cards, now=True))
         settings = {**chosen.settings, **plan.settings}
         found = assemble(self._paths, installed)
         launch = Launch(model=model, file=found.file, facts=facts, settings=settings, program=chosen.program,
@@ -89,7 +89,8 @@ class Loader:
     def explain(self, model: str) -> dict[str, Any]:
         """How the model would be loaded with nothing beside it, or why not. Runs on a thread; raises as `prepare`."""
         chosen = self._choose(model)
-        machine = machine_of(census(), cards=chosen.uses_cards)
+        workers = rpc.workers_at(rpc.split_addresses(chosen.settings.get("rpc_servers") or ""))
+        machine = machine_with(workers, chosen.uses_cards)
         return told(model, chosen.program, plan_installed(chosen.installed, chosen.settings, machine))
 
     def _choose(self, model: str) -> "Chosen":
@@ -113,6 +114,13 @@ class Loader:
         routing = Routing(settings.get("engine"), configured.get("mode") or "auto", configured.get("policy"),
                           rates_of(Measurement.of(facts["digest"], "bench")))
         return find_program(model, self._engine_path, os.environ, builds, routing)
+
+
+def machine_with(workers: Sequence[rpc.Worker], cards: bool, now: bool = False) -> Machine:
+    """This machine and the devices of its workers. One that serves somebody else tells no memory."""
+    devices = [Worker(worker.address, total, free) for worker in workers for free, total in worker.devices]
+    silent = [worker.address for worker in workers if not worker.devices]
+    return machine_of(census(), devices, cards, now, silent)
 
 
 def check_files(model: str, settings: Mapping[str, Any]) -> None:

@@ -71,7 +71,7 @@ def machine(*cards, ram=64.0, doubt="", workers=()):
     made = tuple(Card(f"card{number}", int(size * GIB), int(size * GIB), number) for number, size in enumerate(cards))
     far = tuple(Card(f"far{number}:50052", int(size * GIB), int(size * GIB)) for number, size in enumerate(workers))
     whole = int(ram * GIB)
-    return Machine(made, far, whole, whole, whole, doubt)
+    return Machine(made, far, whole, whole, whole, doubt=doubt)
 
 
 def planned(here, demand=None, shape=TEN):
@@ -152,6 +152,11 @@ def test_cards_without_numbers_are_not_pinned():
     here = machine(2.0, 2.0)
     here = replace(here, cards=tuple(replace(card, index=None) for card in here.cards))
     assert planned(here, Demand(ctx=4096, slots=1)).env == {}
+
+
+def test_a_worker_that_tells_nothing_makes_that_nothing_is_placed():
+    found = planned(replace(machine(1.0), silent=("far:1",)))
+    assert (found.gpu_layers, found.env) == (None, {}) and found.warnings[0].startswith("rpc_servers says where")
 
 
 def test_workers_add_their_memory():
