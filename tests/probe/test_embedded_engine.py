@@ -65,11 +65,11 @@ def test_what_the_engine_refuses_is_a_400_of_openai(daemon, body):
     assert isinstance(answer["error"]["message"], str) and isinstance(answer["error"]["type"], str)
 
 
-def test_a_file_spoilt_after_its_installation_fails_with_the_engines_words(daemon):
+def test_a_file_spoilt_after_its_installation_fails_in_words(daemon):
     one, _ = daemon.models
     file = daemon.file(one)
     data = bytearray(file.read_bytes())
     data[40:60] = bytes(20)
     file.write_bytes(data)
-    with pytest.raises(Exception, match=r"code 1.*(?s:.*)failed to load model"):
+    with pytest.raises(Exception, match=r"not a usable GGUF file: a metadata key has|failed to load model"):
         endpoint(daemon, one)
