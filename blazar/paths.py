@@ -4,6 +4,7 @@ Called once by the CLI and by `serve`; everybody else is handed a `Paths`. XDG v
 without either, the working directory is used and the caller warns.
 """
 
+import errno
 import hashlib
 import os
 from collections.abc import Mapping
@@ -108,6 +109,18 @@ class Paths:
         self.run.mkdir(mode=0o700, exist_ok=True)
         self.run.chmod(0o700)
         return self
+
+
+def flush_folder(folder: Path) -> None:
+    """Make the names in `folder` durable. Not every file system can, which is no error."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+    finally:
+        os.close(descriptor)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,22 @@
 """`Endpoint`: where a ready child or peer is reached. The relay, the probes and the snapshots all speak of it."""
 
+import http.client
+import socket
 from dataclasses import asdict, dataclass
 from typing import Any
+
+Address = tuple[str, int] | str
+"""Host and port for TCP, a path for a Unix socket."""
+
+
+def place_of(model: str, number: int) -> str:
+    """What the child number `number` (from 1) of a model is called: `solo:q4_0`, then `solo:q4_0 2` and so on."""
+    return model if number == 1 else f"{model} {number}"
+
+
+def model_at(place: str) -> str:
+    """The model whose child is called so; a model's own name has no space."""
+    return place.partition(" ")[0]
 
 
 @dataclass(frozen=True)
@@ -15,9 +30,9 @@ class Endpoint:
     """
 
     child_id: str
-    """Model name and generation, `solo:q4_0#3`: a restarted child is another child."""
+    """Place and generation, `solo:q4_0#3` or `solo:q4_0 2#1`: a restarted child is another child."""
     model: str
-    address: tuple[str, int] | str
+    address: Address
     secret: str | None
     lane: str
     pid: int
@@ -35,3 +50,21 @@ class Endpoint:
     def from_dict(cls, plain: dict[str, Any]) -> "Endpoint":
         address = plain["address"]
         return cls(**{**plain, "address": tuple(address) if isinstance(address, list) else address})
+
+
+def connection_to(address: Address, timeout: float) -> http.client.HTTPConnection:
+    """For single questions outside of the relay; it connects with the first request. `timeout` is in seconds."""
+    if isinstance(address, str):
+        return _UnixConnection(address, timeout)
+    return http.client.HTTPConnection(*address, timeout=timeout)
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)

@@ -1,7 +1,7 @@
 """Parse and print bytes, durations and rates. Used by every table and by every refusal that holds a number."""
 
 import re
-import time
+from datetime import UTC, datetime
 
 _BYTE_STEPS = ("B", "KiB", "MiB", "GiB", "TiB")
 _DURATION_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -30,9 +30,9 @@ def format_duration(seconds: float) -> str:
     return " ".join(f"{count} {unit}" for count, unit in parts if count)
 
 
-def timestamp() -> str:
-    """This moment as RFC 3339 in UTC, to the second: '2026-01-02T03:04:05Z'."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+def timestamp(precision: str = "seconds") -> str:
+    """This moment as RFC 3339 in UTC: '2026-01-02T03:04:05Z'. `precision` is a timespec of datetime's isoformat."""
+    return datetime.now(UTC).isoformat(timespec=precision).replace("+00:00", "Z")
 
 
 def parse_duration(text: str) -> float:

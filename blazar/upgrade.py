@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
@@ -19,11 +18,15 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from blazar import __version__
+from blazar.download import pip
 from blazar.engines import oneshot
 from blazar.errors import UpgradeFailed, UpgradeRefused, UsageRefused
 from blazar.paths import package_home
+from blazar.store.scratch import scratch
 
 NAME = "blazar"
+MARK = "llama"
+"""An extra that this project has, by which it is told apart from others of its name."""
 GRACE = 30.0
 """Seconds that an interrupted pip gets to put the old files back."""
 
@@ -87,15 +90,15 @@ def plan(version: str | None = None, env: Mapping[str, str] = os.environ) -> Pla
 
 def carry_out(plan: Plan, env: Mapping[str, str] = os.environ) -> None:
     """Install the plan's files, each checked against its sha256. Raises UpgradeFailed; then the old one stays."""
-    with tempfile.TemporaryDirectory(prefix="blazar-upgrade-") as folder:
-        requirements = Path(folder) / "requirements.txt"
+    with scratch("upgrade") as folder:
+        requirements = folder / "requirements.txt"
         requirements.write_text(plan.requirements())
         finished = _pip(["install", "--quiet", "--no-deps", "--require-hashes", "-r", str(requirements)], env, GRACE)
     if finished.code != 0:
         raise UpgradeFailed(reason=f"pip could not install it: {_words(finished)}",
                             remedy=f"blazar {__version__} stays")
     code = f"from importlib.metadata import version; print(version({NAME!r}))"
-    found = oneshot.run([sys.executable, "-P", "-c", code], _pip_env(env), cwd=Path("/")).output.strip()
+    found = oneshot.run([sys.executable, "-P", "-c", code], pip.environment(env), cwd=Path("/")).output.strip()
     if found != plan.version:
         raise UpgradeFailed(reason=f"after pip was done this is blazar {found or 'no more'}, not {plan.version}",
                             remedy=f"`{sys.executable} -m pip install --force-reinstall {NAME}=={plan.version}`")
@@ -109,6 +112,8 @@ def _by_pip(env: Mapping[str, str]) -> Distribution:
         raise UpgradeRefused(reason=f"it comes from the system's package {package}",
                              remedy=f"`sudo apt-get update && sudo apt-get install --only-upgrade {package}` does it")
     checkout = UpgradeRefused(reason=f"it runs from the checkout {package_home()}", remedy="`git pull` there does it")
+    if (package_home() / "pyproject.toml").exists():  # there may be an egg-info of it, which looks like pip's work
+        raise checkout
     try:
         installed = distribution(NAME)
     except PackageNotFoundError:
@@ -153,8 +158,12 @@ def _is_here(name: str) -> bool:
 
 
 def _package(entry: Mapping[str, Any]) -> Package:
-    """One entry of pip's report. Raises UpgradeFailed for a file without a sha256."""
+    """One entry of pip's report. Raises UpgradeFailed for a file without a sha256, and for a namesake of ours."""
     name, version = entry["metadata"]["name"], entry["metadata"]["version"]
+    if name == NAME and MARK not in entry["metadata"].get("provides_extra", ()):
+        raise UpgradeFailed(reason=f"{name} {version} of the package index is another project of that name",
+                            remedy="name the index that has this one, with `pip config set global.index-url URL`, or "
+                                   "install its files with pip")
     info = entry["download_info"]
     archive = info.get("archive_info", {})
     older = str(archive.get("hash", "")).removeprefix("sha256=")
@@ -168,12 +177,7 @@ def _package(entry: Mapping[str, Any]) -> Package:
 
 def _pip(words: list[str], env: Mapping[str, str], grace: float = 0.0) -> oneshot.Finished:
     command = [sys.executable, "-P", "-m", "pip", words[0], "--no-input", "--disable-pip-version-check", *words[1:]]
-    return oneshot.run(command, _pip_env(env), cwd=Path("/"), grace=grace)
-
-
-def _pip_env(env: Mapping[str, str]) -> dict[str, str]:
-    """Everything but our own variables, some of which are secret."""
-    return {name: value for name, value in env.items() if not name.startswith("BLAZAR_")}
+    return oneshot.run(command, pip.environment(env), cwd=Path("/"), grace=grace)
 
 
 def _words(finished: oneshot.Finished) -> str:

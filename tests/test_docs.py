@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from blazar.cli.main import get_parser
+from blazar.config.environment import misspelt
 from blazar.config.load import load
+from blazar.config.registry import SETTINGS
 from blazar.errors import ModelfileRefused
 from blazar.store import modelfile
 from blazar.store.create import GO_IGNORED
@@ -14,10 +16,13 @@ from blazar.store.parameters import KINDS
 from blazar.supervisor.loader import NO_ENGINE
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/modelfiles.md")
+OF_FILES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/modelfiles.md")
+"""Pages in which what looks like the path of a file is one of ours."""
+
+PAGES = (*OF_FILES, "docs/models.md", "docs/engines.md", "docs/tools.md")
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", OF_FILES)
 def test_files_that_are_named_exist(page):
     named = re.findall(r"(?<![\w.~/-])((?:[\w.-]+/)+(?:[\w-]+\.\w+)?)(?=[`)\s,;:])", (ROOT / page).read_text())
     missing = [name for name in named if not any((base / name).exists() for base in (ROOT, ROOT / "blazar"))]
@@ -26,9 +31,23 @@ def test_files_that_are_named_exist(page):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_verbs_that_are_named_exist(page):
-    verbs = next(action.choices for action in get_parser()._actions if action.dest != "help" and action.choices)
-    named = re.findall(r"`blazar (\w+)", (ROOT / page).read_text())
-    assert [verb for verb in named if verb not in verbs and verb != "VERB"] == []
+    text = (ROOT / page).read_text()
+    verbs = choices(get_parser())
+    assert [verb for verb in re.findall(r"`blazar (\w+)", text) if verb not in verbs and verb != "VERB"] == []
+    for verb in ("engine", "config"):
+        named = re.findall(rf"(?:`|^\$ )blazar {verb}\s(\w+)", text, re.MULTILINE)
+        assert [action for action in named if action not in choices(verbs[verb])] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_variables_that_are_named_are_read(page):
+    named = set(re.findall(r"\bBLAZAR_[A-Z_]+\b", (ROOT / page).read_text()))
+    assert misspelt(dict.fromkeys(named, ""), SETTINGS) == []
+
+
+def choices(parser):
+    """The verbs of the command line, or the actions of one verb."""
+    return next(action.choices for action in parser._actions if action.dest != "help" and action.choices)
 
 
 @pytest.mark.parametrize("page", PAGES)

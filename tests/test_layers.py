@@ -31,7 +31,7 @@ CONFINED = {
     "peewee": ["blazar.models"],
     "xllamacpp": ["blazar.engines.embedded"],
     "subprocess": ["blazar.supervisor.spawn", "blazar.supervisor.gateway", "blazar.engines", "blazar.hardware",
-                   "blazar.store.wheel", "blazar.upgrade", "blazar.cli.commands.service",
+                   "blazar.download.pip", "blazar.upgrade", "blazar.cli.commands.service",
                    "blazar.cli.commands.config", "blazar.proxy.mcp.stdio", "blazar.proxy.audio.transcode"],
 }
 

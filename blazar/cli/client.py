@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from blazar.control import connect
-from blazar.errors import BlazarError, CertificateUntrusted, DaemonUnreachable, UsageRefused
+from blazar.errors import ApiKeyRefused, BlazarError, CertificateUntrusted, DaemonUnreachable, UsageRefused
 from blazar.paths import Paths
 from blazar.tls import BUNDLES, client_context
 
@@ -110,6 +110,9 @@ class Client:
             data = file if body is None else json.dumps(body).encode()
             connection.request(method, urlsplit(self.url).path.rstrip("/") + path, data, headers)
             response = connection.getresponse()
+            if response.status == 401:
+                raise ApiKeyRefused(url=self.url, reason="does not know the API key in BLAZAR_API_KEY" if self._key
+                                    else "asks for an API key")
             if response.status >= 400:
                 raise refusal(response.read(), response.status)
             yield response

@@ -9,6 +9,7 @@ from blazar.cli.output import Output
 
 if TYPE_CHECKING:
     from blazar.cli.client import Client
+    from blazar.download.throttle import Bucket
     from blazar.paths import Located
 
 SETTING = "setting_"
@@ -55,6 +56,12 @@ class Context:
         """The models of this data dir."""
         from blazar.store.store import Store
         return Store(self.located.paths)
+
+    @cached_property
+    def bucket(self) -> "Bucket | None":
+        """The one limit on all that this call downloads; None = there is none."""
+        from blazar.download.throttle import bucket_of
+        return bucket_of(self.config.download_speed_limit_mb)
 
     @cached_property
     def daemon(self) -> dict[str, Any] | None:

@@ -14,11 +14,14 @@ from blazar.cli.commands.cp import Cp
 from blazar.cli.commands.create import Create
 from blazar.cli.commands.doctor import Doctor
 from blazar.cli.commands.engine import Engine
+from blazar.cli.commands.explain import Explain
+from blazar.cli.commands.fit import Fit
 from blazar.cli.commands.list import List
 from blazar.cli.commands.ps import Ps
 from blazar.cli.commands.pull import Pull
 from blazar.cli.commands.quantize import Quantize
 from blazar.cli.commands.rm import Rm
+from blazar.cli.commands.rpc import Rpc
 from blazar.cli.commands.run import Run
 from blazar.cli.commands.serve import Serve
 from blazar.cli.commands.show import Show
@@ -29,7 +32,7 @@ from blazar.cli.output import Output
 from blazar.errors import BlazarError
 
 VERBS: tuple[Command, ...] = (Serve(), Pull(), Create(), List(), Show(), Ps(), Run(), Stop(), Cp(), Rm(), Quantize(),
-                              Bench(), Engine(), Config(), Doctor(), Upgrade())
+                              Fit(), Explain(), Bench(), Engine(), Rpc(), Config(), Doctor(), Upgrade())
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141

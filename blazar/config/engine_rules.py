@@ -5,12 +5,18 @@ from pathlib import Path
 from typing import Any
 
 from blazar.config.refusal import KeyPath
-from blazar.config.rule import Problem, overrides, rule
+from blazar.config.rule import Problem, flags_of, overrides, rule
 
 Values = Mapping[str, Any]
 
 LLAMA_RESERVED = ("--host", "--port", "--model", "-m", "--api-key", "--api-key-file", "--api-prefix",
-                  "--ssl-key-file", "--ssl-cert-file")
+                  "--ssl-key-file", "--ssl-cert-file", "--model-url", "-mu", "--docker-repo", "-dr", "--hf-repo", "-hf",
+                  "-hfr", "--hf-file", "-hff", "--models-dir", "--models-preset", "--models-max", "--models-autoload",
+                  "--no-models-autoload")
+LLAMA_PLANNED = {"--ctx-size": "ctx", "-c": "ctx", "--parallel": "slots", "-np": "slots"}
+"""Flags of which Blazar must know the value, and the settings to give it by."""
+ASKED = frozenset({"model", "messages", "prompt", "input", "stream", "stream_options", "tools", "tool_choice", "n"})
+"""Fields of a request that are not for sampler_defaults."""
 WHISPER_RESERVED = ("--host", "--port", "--model", "-m", "--vad", "--vad-model", "-vm")
 WHISPER_FLAGS = {"--beam-size": "whisper_beam_size", "-bs": "whisper_beam_size", "--best-of": "whisper_best_of",
                  "-bo": "whisper_best_of", "--entropy-thold": "whisper_entropy_thold", "-et": "whisper_entropy_thold",
@@ -60,7 +66,7 @@ def whisper_flags_are_free(values: Values) -> Iterator[Problem]:
       accepted='whisper_extra_args = ["--beam-size=3"]')
 def whisper_flags_are_set_once(values: Values) -> Iterator[Problem]:
     """A flag comes from its setting or from the extra ones."""
-    for flag in _flags(values["whisper_extra_args"]):
+    for flag in flags_of(values["whisper_extra_args"]):
         name = WHISPER_FLAGS.get(flag)
         if name and values[name] is not None:
             yield Problem(("whisper_extra_args",), f"{flag} is set by {name} too", f"keep {name} and remove {flag}")
@@ -78,6 +84,10 @@ def override_flags_are_free(values: Values) -> Iterator[Problem]:
     """Address, model and secret of a child are Blazar's to give."""
     for path, entry in overrides(values):
         yield from _reserved((*path, "extra_args"), entry["extra_args"], LLAMA_RESERVED)
+        for flag in flags_of(entry["extra_args"]):
+            if flag in LLAMA_PLANNED:
+                yield Problem((*path, "extra_args"), f"{flag} is set by Blazar itself",
+                              f"remove it, and set {LLAMA_PLANNED[flag]} beside extra_args")
 
 
 @rule(refused='whisper_extra_args = ["tiny", "--dtw"]', accepted='whisper_extra_args = ["--dtw", "tiny"]')
@@ -148,6 +158,15 @@ def one_chat_template(values: Values) -> Iterator[Problem]:
             yield Problem((*path, "chat_template_file"), "chat_template is set too", "keep one of the two")
 
 
+@rule(refused='[model_overrides.m.sampler_defaults]\nmodel = "other"',
+      accepted='[model_overrides.m.sampler_defaults]\ntemperature = 0.2\nstop = ["x"]')
+def sampler_defaults_shape_sampling(values: Values) -> Iterator[Problem]:
+    """What is asked, of whom, and how the answer comes is the caller's to say."""
+    for path, entry in overrides(values):
+        for name in ASKED.intersection(entry["sampler_defaults"] or ()):
+            yield Problem((*path, "sampler_defaults", name), "it is no matter of sampling", f"remove {name}")
+
+
 @rule(refused='[sglang]\nretraction_policy = "priority"',
       accepted='[sglang]\nretraction_policy = "priority"\nenable_priority_scheduling = true')
 def priority_retraction_needs_scheduling(values: Values) -> Iterator[Problem]:
@@ -175,15 +194,8 @@ def _set_fields(table: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in table.items() if value is not None}
 
 
-def _flags(arguments: tuple[str, ...] | None) -> Iterator[str]:
-    """The flags of a list, without values glued to them by `=` or a space."""
-    for argument in arguments or ():
-        if argument.startswith("-"):
-            yield argument.partition("=")[0].split()[0]
-
-
 def _reserved(path: tuple, arguments: tuple[str, ...] | None, reserved: tuple[str, ...]) -> Iterator[Problem]:
-    for flag in _flags(arguments):
+    for flag in flags_of(arguments):
         if flag.replace("_", "-") in [one.replace("_", "-") for one in reserved]:
             yield Problem(path, f"{flag} is set by Blazar itself", f"remove {flag}")
 
@@ -203,4 +215,5 @@ ENGINE_RULES = (ip_adapter_needs_clip_vision, cache_option_needs_mode, vad_optio
                 whisper_flags_are_set_once, sdcpp_flags_are_free, override_flags_are_free,
                 extra_args_begin_with_a_flag, deterministic_has_one_slot, ngram_window_is_open, image_window_is_open,
                 batch_holds_micro_batch, sleep_comes_before_evict, lookup_caches_exist, tls_files_exist,
-                one_chat_template, priority_retraction_needs_scheduling, paged_memory_is_given_once)
+                one_chat_template, sampler_defaults_shape_sampling, priority_retraction_needs_scheduling,
+                paged_memory_is_given_once)

@@ -36,6 +36,7 @@ URL = Text(r"https?://\S+", like="an http(s) URL", empty=False)
 VARIABLES: Mapping[str, Variable] = MappingProxyType({variable.name: variable for variable in (
     Variable("BLAZAR_CONFIG", Text(), None, "The configuration file to use."),
     Variable("BLAZAR_HOST", Text(), None, "Where the client verbs find a running daemon: a URL, or host:port."),
+    Variable("BLAZAR_API_KEY", Text(), None, "The API key that the client verbs send.", secret=True),
     Variable("BLAZAR_ENGINE_PATH", Text(), None, "An engine program to use in place of the installed ones."),
     Variable("BLAZAR_ENGINE_GATE", Gate(0, 1), 0.9,
              "Share of the old build's speed that a new one must reach; off takes every build."),

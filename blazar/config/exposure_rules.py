@@ -5,11 +5,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from blazar.config.rule import Problem, entries, repeated, rule
+from blazar.config.refusal import KeyPath
+from blazar.config.rule import Problem, entries, flags_of, overrides, repeated, rule
 
 Values = Mapping[str, Any]
 ENGINE_TOOLS = ("agent", "server_tools", "mcp_servers_config", "mcp_servers_json")
 """Settings with which an engine runs programs on behalf of a model."""
+TOOL_FLAGS = frozenset({"--tools", "--agent", "-ag", "--mcp-servers-config", "--mcp-servers-json", "--ui-mcp-proxy",
+                        "--webui-mcp-proxy"})
+"""The engine's flags that do the same."""
 PRIVATE_NETWORKS = tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "192.168.0.0/16", "172.16.0.0/12",
                                                     "169.254.0.0/16", "fd00::/8", "fe80::/10")))
 STDIO_ONLY = ("env", "env_clear", "allowed_env", "cwd", "max_output_bytes")
@@ -46,10 +50,19 @@ def engine_tools_need_keys(values: Values) -> Iterator[Problem]:
     """Tools with which a model can run programs are not offered to a network without API keys."""
     if is_loopback(values["host"]) or values["keys"]:
         return
+    for path in tools_offered(values):
+        yield Problem(path, f"it lets anyone who reaches {values['host']} run programs on this machine",
+                      'add [[keys]], or set host = "127.0.0.1"')
+
+
+def tools_offered(values: Values) -> Iterator[KeyPath]:
+    """The settings, and extra_args of models, that let an engine run programs."""
     for name in ENGINE_TOOLS:
         if values[name]:
-            yield Problem((name,), f"it lets anyone who reaches {values['host']} run programs on this machine",
-                          'add [[keys]], or set host = "127.0.0.1"')
+            yield (name,)
+    for path, entry in overrides(values):
+        if TOOL_FLAGS.intersection(flags_of(entry["extra_args"])):
+            yield (*path, "extra_args")
 
 
 @rule(refused='[[remotes]]\nname = "box"\nurl = "http://box.example.com:8000"',

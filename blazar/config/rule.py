@@ -58,3 +58,10 @@ def repeated(values: Mapping[str, Any], table: str, field: str) -> Iterator[tupl
             yield (*path, field), value
         elif value is not None:
             seen.add(value.lower())
+
+
+def flags_of(arguments: tuple[str, ...] | None) -> Iterator[str]:
+    """The flags of a list, without values glued to them by `=` or a space."""
+    for argument in arguments or ():
+        if argument.startswith("-"):
+            yield argument.partition("=")[0].split()[0]

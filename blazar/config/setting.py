@@ -1,6 +1,6 @@
 """`Setting`: one configuration key, declared once; and `Table`, a small schema of them. Value types: `types.py`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -42,6 +42,11 @@ class Setting:
     lane: str | None = None
     """The engine lane that has a flag for it."""
     flag: str | None = None
+    """Given with the value; for a boolean, alone where it is true."""
+    no_flag: str | None = None
+    """Given alone where a boolean is false."""
+    written: Callable[[Any], Any] | None = None
+    """What the engine calls the value, where that is not its own text."""
     emit: str = "changed"
     """When the flag is given: `changed` = only if the value differs from the default, or `always`."""
     gate: str = "skip"

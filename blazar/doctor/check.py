@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+from blazar.hardware.census import Census
+from blazar.hardware.census import census as look_around
 from blazar.paths import Located
 
 State = Literal["ok", "warn", "fail"]
@@ -22,12 +24,19 @@ class Finding:
 
 
 class Surroundings:
-    """What the checks look at. `daemon` is the status of the daemon of this data dir, None when none runs."""
+    """What the checks look at. `daemon` is the status of the daemon of this data dir, None when none runs; a `census`
+    stands in for this machine's own."""
 
-    def __init__(self, located: Located, env: Mapping[str, str], daemon: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, located: Located, env: Mapping[str, str], daemon: Mapping[str, Any] | None = None,
+                 census: Census | None = None) -> None:
         self.located = located
         self.env = env
         self.daemon = daemon
+        self._census = census
+
+    @cached_property
+    def census(self) -> Census:
+        return self._census or look_around(env=self.env)
 
     @cached_property
     def config(self) -> Any:

@@ -11,7 +11,7 @@ def check_engine(surroundings: Surroundings) -> Finding:
     engine_path = surroundings.env.get("BLAZAR_ENGINE_PATH") or None
     mode, pins = _configured(surroundings)
     try:
-        builds = Builds(surroundings.located.paths).every("llamacpp")
+        builds = Builds(surroundings.located.paths).every()
         program = find_program("a model", engine_path, surroundings.env, builds, Routing(mode=mode))
         for model, pin in pins.items():
             find_program(model, engine_path, surroundings.env, builds, Routing(pin, mode))

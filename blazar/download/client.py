@@ -82,7 +82,7 @@ class Client:
         """`manager`, all of whose connections are known to `close`."""
         def watched(pool: Any) -> Any:
             class Connection(pool.ConnectionCls):  # type: ignore[misc]
-                def connect(connection) -> None:  # noqa: N805 - `self` is the client
+                def connect(connection) -> None:
                     with self._lock:
                         self._open.add(connection)
                     super().connect()

@@ -5,7 +5,6 @@ more. A killed owner's lock is gone with it.
 """
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
@@ -16,6 +15,7 @@ from typing import Any
 
 from blazar.download.space import no_room, unwritable
 from blazar.download.spans import Spans
+from blazar.paths import flush_folder
 
 VERSION = 1
 LARGEST_STATE = 1024 * 1024
@@ -129,7 +129,7 @@ class Partial:
                 os.ftruncate(self._descriptor, self.state.size)
                 os.fsync(self._descriptor)
                 os.replace(part_of(self.target), self.target)
-                _sync_folder(self.target.parent)
+                flush_folder(self.target.parent)
                 _remove(state_of(self.target))
             except OSError as error:
                 raise unwritable(error, self.target) from error
@@ -213,14 +213,3 @@ def _scratch(path: Path) -> Path:
 def _remove(path: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         path.unlink()
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno != errno.EINVAL:
-            raise
-    finally:
-        os.close(descriptor)

@@ -9,7 +9,7 @@ from blazar.units import format_bytes
 
 KEPT = "what has come is kept, ask again to go on"
 RESERVE = 256 << 20
-"""Bytes that a file of unknown size and content leaves free: it may be endless, and everything else needs the disk too."""
+"""Bytes that a file of unknown size and content leaves free: it may be endless, and all else needs the disk too."""
 
 
 def require(folder: Path, needed: int) -> None:

@@ -1,46 +1,16 @@
-"""Partials that nobody continues any more."""
+"""When a download that was left is given up: the one rule for every folder in which partials lie."""
 
-import contextlib
 import time
 from pathlib import Path
 
-from blazar.download.partial import part_of, remove, state_of, try_claim
+KEPT = 14 * 86_400.0
+"""Seconds that what has come of a download is kept when nobody goes on with it."""
 
-DAY = 24 * 3600.0
 
+def is_given_up(folder: Path, now: float | None = None) -> bool:
+    """Whether nothing in `folder` has changed for KEPT seconds. `now` is a Unix time. Raises OSError.
 
-def sweep(folder: Path, older_than_days: float, now: float | None = None) -> list[Path]:
-    """Remove the partials in `folder` that nobody works on and that had no byte for so many days.
-
-    The answer is the targets that they were for. What cannot be looked at or removed stays. `now` is a Unix time.
+    Whether somebody works in it is for the caller to know, who holds its lock.
     """
-    limit = (time.time() if now is None else now) - older_than_days * DAY
-    removed = []
-    for target in sorted(_targets(folder)):
-        with contextlib.suppress(OSError):
-            if _last_touched(target) < limit and _removed(target):
-                removed.append(target)
-    return removed
-
-
-def _targets(folder: Path) -> set[Path]:
-    """What the partials, states and scratch files of `folder` are for."""
-    found = set()
-    for suffix in (".part", ".part.json", ".part.json.new"):
-        found |= {path.with_name(path.name.removesuffix(suffix)) for path in folder.glob("*" + suffix)}
-    return found
-
-
-def _last_touched(target: Path) -> float:
-    """Unix time of the last change of what is there; 0 for a scratch file alone."""
-    return max((path.stat().st_mtime for path in (part_of(target), state_of(target)) if path.exists()), default=0.0)
-
-
-def _removed(target: Path) -> bool:
-    """Remove the partial of `target`; False when somebody works on it."""
-    partial = try_claim(target)
-    if partial is None:
-        return False
-    with contextlib.closing(partial):
-        remove(target)
-    return True
+    last = max(entry.stat().st_mtime for entry in (folder, *folder.iterdir()))
+    return (time.time() if now is None else now) - last > KEPT

@@ -2,12 +2,13 @@
 
 import os
 import selectors
-import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+
+from blazar.engines.oneshot import guarded
 
 NEEDED = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH")
 """Variables of ours that a program needs to start; it sees no others."""
@@ -22,12 +23,10 @@ def ask(argv: Sequence[str], env: Mapping[str, str], extra: Mapping[str, str], t
 
     Raises OSError when it cannot be started, TimeoutError when it does not end in time.
     """
-    setpriv = shutil.which("setpriv", path=env.get("PATH"))
-    guarded = [setpriv, "--pdeathsig", "KILL", "--", *argv] if setpriv else list(argv)
     kept = {name: env[name] for name in NEEDED if name in env}
-    with subprocess.Popen(guarded, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd="/",
-                          env={**kept, "LC_ALL": "C.UTF-8", "COLUMNS": "160", **extra},
-                          start_new_session=True) as program:
+    with subprocess.Popen(guarded(argv, env.get("PATH")), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, cwd="/", start_new_session=True,
+                          env={**kept, "LC_ALL": "C.UTF-8", "COLUMNS": "160", **extra}) as program:
         try:
             return _listen(program, time_limit).decode(errors="replace")
         finally:

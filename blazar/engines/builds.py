@@ -1,6 +1,6 @@
 """`Builds`: the engine builds of one data dir: files in `engines/<tag>/`, and a row for each."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,12 @@ class Build:
         if self.flavour == EMBEDDED_FLAVOUR:
             return Program(self.engine, (str(self.path), *EMBEDDED_MODULE), EMBEDDED_FLAVOUR, tag=self.tag)
         return Program(self.engine, (str(self.path),), self.tag, tag=self.tag)
+
+
+def uses_cards(program: Program, builds: Iterable[Build]) -> bool:
+    """Whether `program` may compute on a card: builds for processors alone do not, of others nobody knows it."""
+    flavour = next((build.flavour for build in builds if build.tag == program.tag), program.source)
+    return flavour != EMBEDDED_FLAVOUR and not flavour.startswith("cpu")
 
 
 class Builds:

@@ -8,6 +8,8 @@ from typing import Any
 
 from blazar.engines.manifest import Manifest
 from blazar.engines.program import Program
+from blazar.planner.plan import Plan
+from blazar.transport import Address
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class Launch:
     """A Jinja file in place of the model's own chat template."""
     manifest: Manifest | None = None
     """What the program says it can do; None when nobody asked it."""
+    plan: Plan | None = None
+    """How it fits here; its decisions stand in `settings` already, where there is a setting for them."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Lane(ABC):
         """argv and environment for a child."""
 
     @abstractmethod
-    def address_flags(self, host: str, port: int) -> tuple[str, ...]:
+    def address_flags(self, address: Address) -> tuple[str, ...]:
         """The flags that tell the engine where to listen; port 0 lets it choose."""
 
 

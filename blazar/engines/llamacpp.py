@@ -1,19 +1,24 @@
 """The llama.cpp lane: a real llama-server, or the embedded engine, which takes the same flags."""
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from blazar.engines import flags
+from blazar.engines import flags, llama_speculation
+from blazar.engines.extra_args import appended
 from blazar.engines.lane import Command, Lane, Launch, engine_environment
 from blazar.engines.program import EMBEDDED_FLAVOUR
 from blazar.paths import package_home
+from blazar.transport import Address
 
-COMPUTED = frozenset({"default_ctx", "slots"})
+COMPUTED = frozenset({"default_ctx", "slots", "cache_type_k", "cache_type_v"})
 """Settings whose flags `command` writes itself: --ctx-size is for all slots together, so each depends on the other."""
 BATCHES = frozenset({"batch_size", "ubatch_size"})
 """Settings that do not apply to embedding models, which read a whole text in one batch."""
 AUTO_SLOTS = 1
 """Slots when the setting says 0; how many would fit is for a planner to say."""
+MCP_VARIABLE = "LLAMA_ARG_MCP_SERVERS_JSON"
+"""Holds the value of --mcp-servers-json: it may hold secrets, and everybody can read an argv."""
 
 
 class LlamaCpp(Lane):
@@ -28,41 +33,81 @@ class LlamaCpp(Lane):
         return facts.get("format") == "gguf"
 
     def command(self, launch: Launch) -> Command:
-        slots = launch.settings.get("slots") or AUTO_SLOTS
-        ctx = context_per_slot(launch.settings.get("default_ctx") or 0, launch.facts.get("context_length") or 0)
+        settings = launch.settings
+        slots = 1 if settings.get("deterministic") else settings.get("slots") or AUTO_SLOTS
+        stretch = max(settings.get("ctx_extend") or 1, 1)
+        trained = launch.facts.get("context_length") or 0
+        ctx = context_per_slot(settings.get("default_ctx") or 0, int(trained * stretch))
         gate = flags.Gate(launch.manifest, f"the engine {launch.program.tag or launch.program.argv[0]}", launch.model)
-        words = [*launch.program.argv, *gate.must("a model file", "--model", str(launch.file)),
+        words = [*gate.must("a model file", "--model", str(launch.file)),
                  *gate.may("the model's name", "--alias", launch.model),
                  *gate.must("default_ctx", "--ctx-size", str(ctx * slots)),
-                 *gate.must("slots", "--parallel", str(slots)), *gate.may("the model's chat template", "--jinja")]
+                 *gate.must("slots", "--parallel", str(slots)),
+                 *gate.may("the model's chat template", "--jinja", yields=True)]
+        if launch.plan is not None and launch.plan.gpu_layers is not None:
+            words += gate.may("the plan", "--gpu-layers", str(launch.plan.gpu_layers))
         if launch.secret_file is not None:
             words += gate.must("child_auth", "--api-key-file", str(launch.secret_file))
-        words += companion_flags(launch, gate)
+        words += [*companion_flags(launch, gate), *template_flags(launch, gate)]
         embedding = embedding_flags(launch.facts, ctx, gate)
-        words += embedding
-        computed = COMPUTED | BATCHES if embedding else COMPUTED
-        words += flags.argv(self.kind, self._table, launch.settings, computed, gate)
-        env = engine_environment(launch.settings)
-        if launch.program.source == EMBEDDED_FLAVOUR:
-            env["PYTHONPATH"] = str(package_home())
-        return Command(tuple(words), env, ctx=ctx, slots=slots, skipped=tuple(gate.skipped))
+        words += embedding or llama_speculation.argv(settings, launch.companions, gate)
+        words += [*memory_flags(settings, slots, gate), *stretch_flags(settings, stretch, trained, gate)]
+        words += flags.argv(self.kind, self._table, settings, COMPUTED | BATCHES if embedding else COMPUTED, gate)
+        words = appended(words, settings.get("extra_args") or (), gate)
+        return Command((*launch.program.argv, *words), environment(launch, gate), ctx=ctx, slots=slots,
+                       skipped=tuple(gate.skipped))
 
-    def address_flags(self, host: str, port: int) -> tuple[str, ...]:
-        return ("--host", host, "--port", str(port))
+    def address_flags(self, address: Address) -> tuple[str, ...]:
+        if isinstance(address, str):
+            return ("--host", address)
+        return ("--host", address[0], "--port", str(address[1]))
 
 
 def companion_flags(launch: Launch, gate: flags.Gate) -> list[str]:
-    """The flags for files beside the model. A draft is for speculative decoding and changes nothing by itself."""
+    """The flags for files beside the model: its projector and its adapters, and those of its overrides."""
     by_role: dict[str, list[str]] = {}
     for role, path in launch.companions:
         by_role.setdefault(role, []).append(str(path))
     words: list[str] = []
-    if by_role.get("projector"):
-        words += gate.must("the model's projector", "--mmproj", by_role["projector"][0])
-    if by_role.get("adapter"):
-        words += gate.must("the model's adapters", "--lora", ",".join(by_role["adapter"]))
-    if launch.template is not None:
+    projector = chosen_projector(launch.settings, by_role.get("projector", []))
+    if projector:
+        words += gate.must("the model's projector", "--mmproj", projector, yields=True)
+    loras = launch.settings.get("loras") or ()
+    plain = [*by_role.get("adapter", []), *(lora["path"] for lora in loras if lora["scale"] == 1)]
+    if plain:
+        words += gate.must("the model's adapters", "--lora", ",".join(plain))
+    scaled = [f"{lora['path']}:{lora['scale']}" for lora in loras if lora["scale"] != 1]
+    if scaled:
+        words += gate.must("loras", "--lora-scaled", ",".join(scaled))
+    return words
+
+
+def chosen_projector(settings: Mapping[str, Any], beside: list[str]) -> str | None:
+    """The projector that is named, or the one beside the model unless mmproj_auto forbids it; none with "skip"."""
+    if settings.get("mmproj_policy") == "skip":
+        return None
+    found = beside[0] if beside and settings.get("mmproj_auto", True) else None
+    return settings.get("mmproj") or found
+
+
+def template_flags(launch: Launch, gate: flags.Gate) -> list[str]:
+    """How a prompt is written: the template of the model's overrides, else the one it was given with."""
+    settings = launch.settings
+    words: list[str] = []
+    if settings.get("chat_template"):
+        words += gate.must("chat_template", "--chat-template", settings["chat_template"])
+    elif settings.get("chat_template_file"):
+        words += gate.must("chat_template_file", "--chat-template-file", settings["chat_template_file"])
+    elif launch.template is not None:
         words += gate.must("the model's own template", "--chat-template-file", str(launch.template))
+    values = json.loads(settings.get("chat_template_kwargs") or "{}")
+    if settings.get("reasoning_effort"):
+        values = {"reasoning_effort": settings["reasoning_effort"], **values}
+    if values:
+        asked = "chat_template_kwargs" if settings.get("chat_template_kwargs") else "reasoning_effort"
+        words += gate.may(asked, "--chat-template-kwargs", json.dumps(values))
+    if settings.get("spm_infill"):
+        words += gate.may("spm_infill", "--spm-infill")
     return words
 
 
@@ -72,9 +117,52 @@ def embedding_flags(facts: Mapping[str, Any], ctx: int, gate: flags.Gate) -> lis
         return []
     words = gate.must("an embedding model", "--embeddings")
     if ctx:
-        words += gate.may("the batch of an embedding model", "--batch-size", str(ctx))
-        words += gate.may("the batch of an embedding model", "--ubatch-size", str(ctx))
-    return words if facts.get("pooling") else [*words, *gate.must("a model without pooling", "--pooling", "mean")]
+        words += gate.may("the batch of an embedding model", "--batch-size", str(ctx), yields=True)
+        words += gate.may("the batch of an embedding model", "--ubatch-size", str(ctx), yields=True)
+    if not facts.get("pooling"):
+        words += gate.must("a model without pooling", "--pooling", "mean", yields=True)
+    return words
+
+
+def memory_flags(settings: Mapping[str, Any], slots: int, gate: flags.Gate) -> list[str]:
+    """The grades of the KV cache, and one pool of it for all slots where there are several."""
+    words: list[str] = []
+    for which, grade in zip("kv", cache_types(settings), strict=True):
+        if grade:
+            own = f"cache_type_{which}"
+            words += gate.may(own if settings.get(own) else "cache_type", f"--cache-type-{which}", grade)
+    if slots > 1 and settings.get("kv_unified") is None:
+        words += gate.may("the KV pool of several slots", "--kv-unified", yields=True)
+    return words
+
+
+def cache_types(settings: Mapping[str, Any]) -> tuple[str, str]:
+    """Grades of keys and values; empty is for the engine to say. A grade of one side alone counts for the other too."""
+    both = settings.get("cache_type") or ""
+    keys = settings.get("cache_type_k") or both
+    values = settings.get("cache_type_v") or both
+    return keys or values, values or keys
+
+
+def stretch_flags(settings: Mapping[str, Any], stretch: float, trained: int, gate: flags.Gate) -> list[str]:
+    """YaRN by the factor `stretch` over the `trained` context; 1 is none."""
+    if stretch <= 1:
+        return []
+    words = [*gate.must("ctx_extend", "--rope-scaling", "yarn"), *gate.must("ctx_extend", "--rope-scale", str(stretch))]
+    if trained and not settings.get("yarn_orig_ctx"):
+        words += gate.may("ctx_extend", "--yarn-orig-ctx", str(trained))
+    return words
+
+
+def environment(launch: Launch, gate: flags.Gate) -> dict[str, str]:
+    """The child's own variables. Those of `engine_env` come first, so that none takes the place of ours."""
+    env = {**engine_environment(launch.settings), **(launch.plan.env if launch.plan else {})}
+    servers = launch.settings.get("mcp_servers_json")
+    if servers and gate.may("mcp_servers_json", "--mcp-servers-json"):
+        env[MCP_VARIABLE] = servers
+    if launch.program.source == EMBEDDED_FLAVOUR:
+        env["PYTHONPATH"] = str(package_home())
+    return env
 
 
 def context_per_slot(wanted: int, trained: int) -> int:

@@ -42,9 +42,12 @@ class Manifest:
         return not self.flags or flag in self.flags
 
     def takes(self, flag: str, value: str) -> bool:
-        """Whether it takes that value too; only a list of choices in its help says that it does not."""
+        """Whether it takes that value too; only a list of words in its help says that it does not.
+
+        Where help texts write <0|1>, llama.cpp takes other numbers as well.
+        """
         known = self.flags.get(flag)
-        return known is None or not known.choices or "," in value or value in known.choices
+        return known is None or not known.choices or "," in value or value.isdigit() or value in known.choices
 
     def distinct(self) -> list[Flag]:
         """Each flag once, in the order of the help text."""
@@ -102,7 +105,8 @@ def _identity(program: Program) -> list[Any] | None:
 def _parts(program: Program, real: Path) -> list[Path]:
     """Files that belong to a program: shared libraries beside it, or what the embedded engine consists of."""
     if program.argv[1:] == EMBEDDED_MODULE:
-        return [package_home() / "blazar/engines/embedded.py", *_wheel(Path(program.argv[0]))]
+        ours = package_home() / "blazar" / "engines"
+        return [ours / "embedded.py", ours / "embedded_flags.py", *_wheel(Path(program.argv[0]))]
     return sorted(real.parent.glob("lib*.so*"))
 
 

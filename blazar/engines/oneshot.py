@@ -83,9 +83,7 @@ def _running(argv: Sequence[str], env: Mapping[str, str], cwd: Path | None,
 
     If we are killed the kernel ends it: the thread that starts it here also waits for it.
     """
-    setpriv = shutil.which("setpriv")
-    guarded = [setpriv, "--pdeathsig", "KILL", *argv] if setpriv else list(argv)
-    with subprocess.Popen(guarded, env=dict(env), cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    with subprocess.Popen(guarded(argv), env=dict(env), cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=stderr, start_new_session=True) as program:
         try:
             yield program
@@ -98,6 +96,12 @@ def _running(argv: Sequence[str], env: Mapping[str, str], cwd: Path | None,
                         program.wait(grace)
                 if program.poll() is None:
                     os.killpg(program.pid, signal.SIGKILL)
+
+
+def guarded(argv: Sequence[str], path: str | None = None) -> list[str]:
+    """`argv`, ended by the kernel with the thread that starts it, where `path` (otherwise PATH) has setpriv."""
+    setpriv = shutil.which("setpriv", path=path)
+    return [setpriv, "--pdeathsig", "KILL", "--", *argv] if setpriv else list(argv)
 
 
 def ending(code: int) -> str:

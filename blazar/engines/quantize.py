@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from blazar.store.installed import Installed
 from blazar.store.locks import told_in_words
 from blazar.store.name import parse
 from blazar.store.pieces import COMPANIONS, Piece
+from blazar.store.scratch import scratch
 from blazar.store.splits import part_name
 from blazar.store.store import Progress, Store, Summary, silent
 
@@ -97,8 +97,8 @@ def _refuse(model: Installed, kind: str, again: bool, imatrix: Path | None) -> N
 def _opened(model: Installed) -> Iterator[str]:
     """The file to read; of a split set its first, in a folder where the others have the names that are looked for."""
     parts = [piece.path.absolute() for piece in model.pieces if piece.role in ("model", "part")]
-    with tempfile.TemporaryDirectory(prefix="blazar-quantize-") as folder:
-        links = [Path(folder) / part_name("model", number, len(parts)) for number in range(1, len(parts) + 1)]
+    with scratch("quantize") as folder:
+        links = [folder / part_name("model", number, len(parts)) for number in range(1, len(parts) + 1)]
         for link, part in zip(links, parts, strict=True):
             link.symlink_to(part)
         yield str(links[0] if len(parts) > 1 else parts[0])

@@ -1,7 +1,8 @@
 """Which engine program serves a model.
 
 A pin of the model comes first, then BLAZAR_ENGINE_PATH, then the installed builds, then PATH, then the embedded engine.
-Of several builds `manual` takes the active one, always; `auto` may take another, when it has measured better.
+Of several builds `manual` takes the active one, always; `auto` may take another, when both were measured and it was
+better.
 """
 
 import importlib.util
@@ -93,13 +94,14 @@ def _pinned(model: str, pin: str, engine_path: str | None, env: Mapping[str, str
 
 
 def _chosen(builds: Sequence[Build], routing: Routing) -> Build | None:
-    """The build for a model that is not pinned."""
+    """The build for a model that is not pinned, which no fork is."""
+    builds = [build for build in builds if build.kind == KIND]
     active = next((build for build in builds if build.active), None)
     if routing.mode == "manual":
         return active
     present = [build for build in builds if _fault(build.path) == ""]
     measured = [build for build in present if _rate(build, routing) > 0]
-    if measured:
+    if measured and (active is None or active in measured):
         return max(measured, key=lambda build: (_rate(build, routing), build.active, build.installed_at))
     return active or max(present, key=lambda build: build.installed_at, default=None)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blazar.engines.builds import Build
+from blazar.engines.program import EMBEDDED_FLAVOUR, Program
 from blazar.errors import EngineToolMissing
 
 
@@ -34,6 +35,13 @@ def find_tool(name: str, builds: Sequence[Build], engine_path: str | None = None
         return Tool(Path(on_path), "PATH")
     where = f"the build {tag} has no {name}" if tag else f"no installed engine build has {name}"
     raise EngineToolMissing(where=where)
+
+
+def tool_beside(program: Program, name: str) -> Tool | None:
+    """The tool `name` that came with an engine program; None when there is none."""
+    path = Path(program.argv[0]).with_name(name)
+    has = program.source != EMBEDDED_FLAVOUR and path.is_file() and os.access(path, os.X_OK)
+    return Tool(path, program.tag or program.source) if has else None
 
 
 def _places(name: str, builds: Sequence[Build], engine_path: str | None, tag: str | None) -> list[Tool]:

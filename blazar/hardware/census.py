@@ -1,17 +1,28 @@
 """`Census`: all that is known of this machine, as one value that can be saved and read again."""
 
+import json
+import os
 import platform
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from blazar.errors import CensusRefused
 from blazar.hardware.cpu import Cpu, read_cpu
 from blazar.hardware.device import Device
 from blazar.hardware.memory import Memory, read_memory
+from blazar.hardware.numa import Node, read_nodes
 from blazar.hardware.nvidia import Nvidia, ask_nvml, merged, read_driver
 from blazar.hardware.pci import read_gpus
 from blazar.hardware.vulkan import Icd, read_icds
+
+VARIABLES = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
+             "GGML_VK_VISIBLE_DEVICES")
+"""The environment variables that hide cards from engines, or change their order."""
+LARGEST_FILE = 4 << 20
+"""Bytes of a saved census that are read."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +37,9 @@ class Census:
     """The version of NVIDIA's driver; None when none is loaded too."""
     cuda: str | None = None
     """The newest CUDA that this driver can run."""
+    nodes: tuple[Node, ...] | None = None
+    variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Those of VARIABLES that are set."""
 
     @property
     def has_vulkan(self) -> bool | None:
@@ -34,28 +48,62 @@ class Census:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; `from_dict` is the way back."""
-        told = asdict(self)
         features = self.cpu.features
-        told["cpu"]["features"] = None if features is None else sorted(features)
-        return told
+        return {"cpu": {**asdict(self.cpu), "features": None if features is None else sorted(features)},
+                "memory": asdict(self.memory), "gpus": _plain(self.gpus), "vulkan": _plain(self.vulkan),
+                "nvidia_driver": self.nvidia_driver, "cuda": self.cuda, "nodes": _plain(self.nodes),
+                "variables": dict(self.variables)}
 
     @classmethod
     def from_dict(cls, told: Mapping[str, Any]) -> "Census":
         cpu, features = told["cpu"], told["cpu"].get("features")
         return cls(Cpu(**{**cpu, "features": None if features is None else frozenset(features)}),
                    Memory(**told["memory"]), _each(Device, told.get("gpus")), _each(Icd, told.get("vulkan")),
-                   told.get("nvidia_driver"), told.get("cuda"))
+                   told.get("nvidia_driver"), told.get("cuda"), _each(Node, told.get("nodes")),
+                   MappingProxyType(dict(told.get("variables") or {})))
 
 
 def census(root: Path = Path("/"), nvml: Callable[[], Nvidia | None] = ask_nvml,
-           machine: str | None = None) -> Census:
+           machine: str | None = None, env: Mapping[str, str] = os.environ) -> Census:
     """Look at the machine whose /proc, /sys, /etc and /usr lie under `root`. Never fails, and starts nothing."""
     gpus = read_gpus(root)
     nvidia = nvml() or read_driver(root)
     if nvidia is not None:
         gpus = merged(gpus or (), nvidia)
     return Census(read_cpu(root, machine or platform.machine()), read_memory(root), gpus, read_icds(root),
-                  nvidia.driver if nvidia else None, nvidia.cuda if nvidia else None)
+                  nvidia.driver if nvidia else None, nvidia.cuda if nvidia else None, read_nodes(root),
+                  MappingProxyType({name: env[name] for name in VARIABLES if name in env}))
+
+
+def read_census(path: Path) -> Census:
+    """A census that was saved as JSON. Raises CensusRefused; keys that begin with `_` are remarks for people."""
+    try:
+        with open(path, "rb") as file:
+            told = json.loads(file.read(LARGEST_FILE))
+        return _checked(Census.from_dict({key: value for key, value in told.items() if not key.startswith("_")}))
+    except OSError as error:
+        raise CensusRefused(path=path, reason=f"it cannot be read ({error.strerror})") from error
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise CensusRefused(path=path, reason=f"it is none, or of another version ({str(error)[:120]})") from error
+
+
+def _checked(found: Census) -> Census:
+    """What a plan is made of has to be whole numbers; raises ValueError."""
+    memory = found.memory
+    sizes: list[Any] = [memory.total, memory.available, memory.limit, memory.limit_rest]
+    for gpu in found.gpus or ():
+        sizes += [gpu.memory, gpu.free, gpu.shared]
+        if not all(text is None or isinstance(text, str) for text in (gpu.vendor, gpu.bus, gpu.name, gpu.uuid, gpu.id)):
+            raise ValueError("a GPU's name is no text")
+    if not all(size is None or (type(size) is int and size >= 0) for size in sizes):
+        raise ValueError("a size is no whole number of bytes")
+    if not all(isinstance(text, str) for text in found.variables.values()):
+        raise ValueError("a variable is no text")
+    return found
+
+
+def _plain(entries: Any) -> Any:
+    return None if entries is None else [asdict(entry) for entry in entries]
 
 
 def _each(kind: Any, entries: Any) -> Any:

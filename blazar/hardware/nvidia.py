@@ -62,7 +62,7 @@ def merged(gpus: Iterable[Device], known: Nvidia) -> tuple[Device, ...]:
     found = []
     for gpu in gpus:
         more = by_bus.pop(gpu.bus, None) if gpu.vendor == "nvidia" else None
-        found.append(replace(more, driver=gpu.driver) if more else gpu)
+        found.append(replace(more, driver=gpu.driver, id=gpu.id or more.id) if more else gpu)
     return (*found, *by_bus.values())
 
 
@@ -79,7 +79,8 @@ def _device(nvml: Any, handle: Any) -> Device:
     return Device("nvidia", bus=bus_address(_words(place.busId) or "") if place else None,
                   name=_words(_asked(nvml, nvml.nvmlDeviceGetName, handle)),
                   memory=memory.total if memory else None, free=memory.free if memory else None,
-                  compute="{}.{}".format(*compute) if compute else None)
+                  compute="{}.{}".format(*compute) if compute else None,
+                  uuid=_words(_asked(nvml, nvml.nvmlDeviceGetUUID, handle)))
 
 
 def _from_proc(folder: Path) -> Device:

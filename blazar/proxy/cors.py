@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 
 from blazar.config.config import Config
-from blazar.config.exposure_rules import ENGINE_TOOLS
+from blazar.config.exposure_rules import tools_offered
 
 MAX_AGE = "600"
 """Seconds for which a browser may remember a preflight."""
@@ -26,7 +26,7 @@ class Cors:
     """Headers for answers to browsers."""
 
     def __init__(self, config: Config) -> None:
-        self._narrow = any(config[name] for name in (*ENGINE_TOOLS, "server_tools_runtime"))
+        self._narrow = any(tools_offered(config.as_dict())) or bool(config.server_tools_runtime)
         self._listed = frozenset(origin.lower() for origin in config.cors_origins)
 
     def allows(self, origin: str) -> bool:

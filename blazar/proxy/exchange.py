@@ -180,6 +180,8 @@ class Exchange:
     """Seconds to stay loaded after this, negative for ever; None when the client did not say."""
     model: str = ""
     """The canonical name, once the `name` stage has run."""
+    place: str = ""
+    """Which of the model's children this attempt goes to."""
     api_key: Any = None
     knobs: dict[str, Any] = field(default_factory=dict)
     headers: list[tuple[str, str]] = field(default_factory=list)

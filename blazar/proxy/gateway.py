@@ -74,11 +74,12 @@ class Gateway:
         self.dispatch = Dispatch(self.pool, config.child_header_timeout_secs or None, self.metrics)
         self._answering: dict[frozenset[str], Forward] = {}
         self._stages: dict[str, Stage | Step] = {
-            "trace": Trace(ledger, self.metrics, self.audit), "name": Name(directory, Preset(reader)),
+            "trace": Trace(ledger, self.metrics, self.audit), "name": Name(directory, Preset(reader), config),
             "auth": Auth(self.keys),
             "quota": Quota(ledger.accounts, self.metrics), "capability": Capability(directory), "knobs": knobs,
             "retry": Retry(directory, self.metrics), "charge": Charge(ledger.accounts, self.metrics),
-            "resolve": Resolve(directory), "admission": Admission(ledger, supervisor, directory, self.metrics)}
+            "resolve": Resolve(directory, ledger, config),
+            "admission": Admission(ledger, supervisor, directory, self.metrics)}
 
     @classmethod
     def connect(cls, control: Path, fallback: Callable[[], Config] | None = None) -> "Gateway":

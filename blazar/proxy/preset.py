@@ -5,6 +5,7 @@ as they came, are written anew for such a model, and for no other.
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from blazar.proxy.dialects.ollama_request import options
@@ -23,12 +24,16 @@ class Preset:
     def __init__(self, reader: BodyReader) -> None:
         self._reader = reader
 
-    def add(self, exchange: Exchange, defaults: Mapping[str, Any]) -> None:
-        """Put the `defaults` of the exchange's model under what its request says."""
+    def add(self, exchange: Exchange, defaults: Mapping[str, Any],
+            sampler: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """Put the `defaults` of the exchange's model under what its request says; under those come `sampler`'s, which
+        are fields of the child's request."""
         if not exchange.upstream_body:
             return  # it asks the model for no text
         asked = self._reader.whole(exchange.upstream_body)
         complete(asked, defaults)
+        for field, value in sampler.items():
+            _fill(asked, field, value)
         exchange.upstream_body = dumps(asked)
         if exchange.dialect.relays:
             exchange.payload = asked
@@ -39,12 +44,16 @@ class Preset:
 def complete(asked: dict[str, Any], defaults: Mapping[str, Any]) -> None:
     """Amend a chat completion, or a completion, in place."""
     for field, value in options({"options": defaults.get("parameters")}).items():
-        names = LIMITS if field in LIMITS else (field,)
-        if all(asked.get(name) is None for name in names):
-            asked[field] = value
+        _fill(asked, field, value)
     turns = asked.get("messages")
     if isinstance(turns, list):
         asked["messages"] = _with_turns(turns, defaults)
+
+
+def _fill(asked: dict[str, Any], field: str, value: Any) -> None:
+    names = LIMITS if field in LIMITS else (field,)
+    if all(asked.get(name) is None for name in names):
+        asked[field] = list(value) if isinstance(value, tuple) else value
 
 
 def _with_turns(turns: list[Any], defaults: Mapping[str, Any]) -> list[Any]:

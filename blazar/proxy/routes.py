@@ -44,6 +44,7 @@ ROUTES = (
     Route("GET", "/api/tags", "models.tags", "ollama"),
     Route("GET", "/api/ps", "models.ps", "ollama"),
     Route("POST", "/api/show", "models.show", "ollama"),
+    Route("POST", "/api/explain", "models.explain", "ollama"),
     Route("POST", "/api/pull", "pulls.pull", "ollama"),
     Route("DELETE", "/api/delete", "models.delete", "ollama"),
     Route("POST", "/api/create", "creation.create", "ollama"),

@@ -67,6 +67,10 @@ class Supervisor:
         """The model's row and the facts of its file."""
         return self._ask("describe", ANSWER_TIMEOUT, model=model)["model"]
 
+    def explain(self, model: str) -> dict[str, Any]:
+        """How the model is loaded, or would be."""
+        return self._ask("explain", ANSWER_TIMEOUT, model=model)["explained"]
+
     def job(self, verb: str, **fields: Any) -> Job:
         """Have long work done; see `Job`."""
         if self._link is None:

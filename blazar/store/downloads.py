@@ -8,15 +8,12 @@ locked and removed under store.lock, so nobody holds the lock of a folder that i
 import contextlib
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from blazar.download.sweep import is_given_up
 from blazar.paths import Paths
 from blazar.store.locks import locked, told_in_words, try_lock
-
-KEPT = 14 * 86_400.0
-"""Seconds after which a download that nobody went on with is given up."""
 
 
 @contextlib.contextmanager
@@ -43,16 +40,15 @@ def download_folder(paths: Paths, what: str, waiting: Callable[[Path], None]) ->
 def _claim(paths: Paths, folder: Path) -> int | None:
     """Make `folder` if need be, and lock it; None when another has it."""
     with locked(paths.store_lock):
-        _collect(paths.partial, besides=folder)
+        collect(paths, besides=folder)
         folder.mkdir(parents=True, exist_ok=True)
         return try_lock(folder)
 
 
-def _collect(place: Path, besides: Path) -> None:
-    """Remove the downloads that nobody went on with for KEPT seconds."""
-    for folder in place.iterdir() if place.exists() else ():
+def collect(paths: Paths, besides: Path | None = None) -> None:
+    """Remove the downloads that are given up. The caller holds store.lock."""
+    for folder in paths.partial.iterdir() if paths.partial.exists() else ():
         with contextlib.suppress(OSError):
-            last = max(entry.stat().st_mtime for entry in (folder, *folder.iterdir()))
-            if folder != besides and time.time() - last > KEPT and (lock := try_lock(folder)) is not None:
+            if folder != besides and is_given_up(folder) and (lock := try_lock(folder)) is not None:
                 shutil.rmtree(folder, ignore_errors=True)
                 os.close(lock)

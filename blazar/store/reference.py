@@ -8,12 +8,12 @@
     https://host/file.gguf                       any other GGUF file
 """
 
-import ipaddress
 import posixpath
 import re
 from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from blazar.config.exposure_rules import is_loopback
 from blazar.errors import NameRefused, PullFailed
 from blazar.store.name import HUB_HOSTS, parse
 
@@ -85,7 +85,7 @@ def _read_url(url: str, base: str, local: bool) -> Repository | Address:
         found = _PAGE.fullmatch(unquote(path))
         if found and not (found["path"] and found["verb"] == "tree"):
             return Repository(found["repo"], found["build"] or found["path"] or "", found["revision"] or "main")
-    if parts.scheme != "https" and not (local and parts.scheme == "http" and _is_loopback(parts.hostname or "")):
+    if parts.scheme != "https" and not (local and parts.scheme == "http" and is_loopback(parts.hostname or "")):
         raise _refused(url, f"{parts.scheme}:// protects nothing on its way", "use https://")
     if not parts.path.lower().endswith(".gguf"):
         raise _refused(url, "it names no GGUF file", "give the URL of a file that ends in .gguf, or owner/repo")
@@ -102,13 +102,6 @@ def _below(parts: SplitResult, base: str) -> str | None:
             parts.path.startswith(prefix + "/"):
         return parts.path[len(prefix):]
     return None
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _refused(url: str, reason: str, remedy: str) -> PullFailed:

@@ -4,7 +4,6 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,10 @@ from blazar.errors import ModelFileRefused, ModelfileRefused, ModelNotFound, Nam
 from blazar.models.alias import Alias
 from blazar.models.base import open_database
 from blazar.models.installed_model import InstalledModel
-from blazar.paths import Paths
+from blazar.paths import Paths, flush_folder
 from blazar.store.assembled import disassemble
 from blazar.store.copying import BLOCK, Progress, copied, copy_hashed, silent, text_of
-from blazar.store.downloads import download_folder
+from blazar.store.downloads import collect, download_folder
 from blazar.store.installed import Installed, blob_path
 from blazar.store.local import local_model
 from blazar.store.locks import locked, told_in_words
@@ -27,7 +26,7 @@ from blazar.store.resolve import is_alias, resolve
 from blazar.store.schema import prepare_database
 from blazar.store.uploads import forget_old_uploads, is_digest
 from blazar.store.workspace import Waiting, sweep, workspace
-from blazar.units import format_bytes
+from blazar.units import format_bytes, timestamp
 
 __all__ = ["BLOCK", "Piece", "Progress", "Store", "copy_hashed", "silent"]
 
@@ -127,8 +126,8 @@ class Store:
         facts = facts_of_pieces(pieces)
         facts = with_template(facts, preset.jinja) if preset.jinja else facts
         kept = tuple(replace(piece, path=blob_path(self.paths.blobs, piece.sha256)) for piece in pieces)
-        model = Installed(full_name(name or fallback, facts), kept, facts, source, license or facts.license, _now(),
-                          preset)
+        model = Installed(full_name(name or fallback, facts), kept, facts, source, license or facts.license,
+                          timestamp(), preset)
         with told_in_words(self.paths.blobs), locked(self.paths.store_lock):
             row = InstalledModel.find(model.name)
             old = Installed.from_row(row, self.paths.blobs) if row else None
@@ -149,7 +148,7 @@ class Store:
         model = self.get(source)
         wanted = parse(name)
         variant = wanted.variant or parse(model.name).variant
-        target = replace(model, name=str(parse(f"{wanted.model}:{variant}")), installed_at=_now())
+        target = replace(model, name=str(parse(f"{wanted.model}:{variant}")), installed_at=timestamp())
         with told_in_words(self.paths.blobs), locked(self.paths.store_lock):
             row = InstalledModel.find(target.name)
             old = Installed.from_row(row, self.paths.blobs) if row else None
@@ -178,27 +177,28 @@ class Store:
     def remove(self, name: str) -> Summary:
         """Remove the model that the reference `name` means; its summary, with the bytes `freed`.
 
-        Of an alias only the alias goes.
+        Of an alias only the alias goes, and the model `stays`.
         """
         self._prepare()
         with told_in_words(self.paths.blobs), locked(self.paths.store_lock):
             model = self.find(name)
             if is_alias(name, InstalledModel.names(), Alias.targets()):
                 Alias.forget(str(parse(name)))
-                return {**model.summary(), "freed": 0}
+                return {**model.summary(), "freed": 0, "stays": True}
             InstalledModel.uninstall(model.name)
             freed = self._free(model.pieces)
             disassemble(self.paths, model.name)
-        return {**model.summary(), "freed": freed}
+        return {**model.summary(), "freed": freed, "stays": False}
 
     def tidy(self) -> None:
-        """Once, by a daemon that begins: delete what a killed process left behind."""
+        """Once, by a daemon that begins: delete what a killed process left behind, and downloads long given up."""
         self._prepare()
         with told_in_words(self.paths.blobs), locked(self.paths.store_lock):
             for file in self.paths.blobs.glob("*.gguf"):
                 if is_digest(file.stem) and not InstalledModel.uses(file.stem):
                     file.unlink(missing_ok=True)
             sweep(self.paths.incoming)
+            collect(self.paths)
             forget_old_uploads(self.paths)
 
     @contextlib.contextmanager
@@ -279,12 +279,4 @@ def _place(partial: Path, blob: Path) -> None:
     """Give a finished file its final name, durably."""
     partial.chmod(0o644)
     partial.replace(blob)
-    folder = os.open(blob.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    flush_folder(blob.parent)

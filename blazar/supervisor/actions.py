@@ -5,14 +5,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Start:
-    model: str
+    place: str
 
 
 @dataclass(frozen=True)
 class Evict:
     """Drain the model's child at every worker, then stop it."""
 
-    model: str
+    place: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """Tell those who wait for this child that it will not come."""
+
+    place: str
     why: str
 
 
@@ -23,4 +31,4 @@ class Wake:
     seconds: float
 
 
-Action = Start | Evict | Wake
+Action = Start | Evict | Refuse | Wake

@@ -10,6 +10,7 @@ from blazar.control import Link, Message
 from blazar.errors import BlazarError, UsageRefused
 from blazar.models.base import close_database
 from blazar.store.store import Store
+from blazar.supervisor.explained import of_child
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import Gateway
 from blazar.supervisor.jobs import Jobs
@@ -26,7 +27,7 @@ class Answers:
 
     def __init__(self, config: dict[str, Any], started_at: float, url: str, *, store: Store, fleet: Fleet,
                  workers: Workers, gateway: Gateway, pool: Pool, hashing: Pool, usage: Usage,
-                 jobs: Jobs, on_first_hello: Callable[[], None]) -> None:
+                 jobs: Jobs, explainer: Callable[[str], dict[str, Any]], on_first_hello: Callable[[], None]) -> None:
         self._config = config
         self._started_at = started_at
         self._url = url
@@ -38,14 +39,15 @@ class Answers:
         self._hashing = hashing
         self._usage = usage
         self._jobs = jobs
+        self._explainer = explainer
         self._on_first_hello: Callable[[], None] | None = on_first_hello
         self._models: dict[str, Any] = {}
         self._aliases: dict[str, str] = {}
         self._reads = self._newest_read = 0
         self._kinds: dict[str, Callable[[Link, Message], None]] = {
             "hello": self._hello, "ensure_ready": self._ensure_ready, "evict": self._evict, "remove": self._remove,
-            "keep_alive": self._keep_alive, "describe": self._describe, "changed": self._changed,
-            "status": self._status, "beat": self._beat, "report": self._report,
+            "keep_alive": self._keep_alive, "describe": self._describe, "explain": self._explain,
+            "changed": self._changed, "status": self._status, "beat": self._beat, "report": self._report,
             "job": self._jobs.start, "cancel": self._jobs.cancel,
             **StoreAnswers(store, self._answer_later).kinds}
 
@@ -165,6 +167,14 @@ class Answers:
                 link.answer(message, model=model)
 
         self._pool.submit(described, self._store.describe, str(message["model"]))
+
+    def _explain(self, link: Link, message: Message) -> None:
+        model = str(message["model"])
+        prepared = self._fleet.prepared(model)
+        if prepared is not None:
+            link.answer(message, explained=of_child(model, prepared))
+        else:
+            self._answer_later(link, message, lambda: {"explained": self._explainer(model)})
 
     def _changed(self, link: Link, message: Message) -> None:
         self.refresh_store(link, message)

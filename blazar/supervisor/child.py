@@ -4,6 +4,7 @@ import logging
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from blazar.engines.lane import Command, Lane, Launch
 from blazar.errors import BlazarError, LoadFailed
@@ -14,7 +15,7 @@ from blazar.supervisor.health import Ready, Target, wait_ready
 from blazar.supervisor.loop import Loop
 from blazar.supervisor.pool import Pool
 from blazar.supervisor.states import ALLOWED, State
-from blazar.transport import Endpoint
+from blazar.transport import Address, Endpoint, model_at
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,8 @@ class Prepared:
     """Bytes of the model's file."""
     limit: float
     """Seconds the load may take."""
+    socket: Path | None = None
+    """Where the child shall listen; None for a port."""
     fork: str | None = None
     """A lane of the catalog for the model's architecture, which is not installed."""
 
@@ -55,14 +58,16 @@ class Means:
     pool: Pool
     paths: Paths
     prepare: Callable[[str], Prepared]
-    """Runs on a thread; raises BlazarError."""
+    """By the child's place. Runs on a thread; raises BlazarError."""
     changed: Callable[[], None]
     """Told after every change of state."""
 
 
 class Child:
-    def __init__(self, model: str, means: Means, keep_alive: float) -> None:
-        self.model = model
+    def __init__(self, place: str, means: Means, keep_alive: float) -> None:
+        self.place = place
+        """Its model's name; further children of the same model have a number behind it."""
+        self.model = model_at(place)
         self.state = State.ABSENT
         self.endpoint: Endpoint | None = None
         self.ready_at = 0.0
@@ -87,11 +92,22 @@ class Child:
 
     @property
     def id(self) -> str:
-        return f"{self.model}#{self.generation}"
+        return f"{self.place}#{self.generation}"
 
     @property
     def pid(self) -> int:
         return self._process.pid if self._process else 0
+
+    @property
+    def pinned(self) -> bool:
+        """Whether it was started with `pin`."""
+        settings = self._prepared.launch.settings if self._prepared else {}
+        return bool(settings.get("pin"))
+
+    @property
+    def prepared(self) -> Prepared | None:
+        """What its process was started with; None before that is known."""
+        return self._prepared
 
     # -- asked by the fleet ------------------------------------------------------------------------------
 
@@ -120,7 +136,7 @@ class Child:
         self._enter(State.STARTING)
         generation = self.generation
         self._means.pool.submit(lambda prepared, error: self._on_prepared(generation, prepared, error),
-                                self._means.prepare, self.model)
+                                self._means.prepare, self.place)
 
     def keep_for(self, seconds: float) -> None:
         self.keep_alive = seconds
@@ -177,25 +193,31 @@ class Child:
 
     def _spawn(self, picks_port: bool) -> None:
         assert self._prepared is not None
-        launch, lane = self._prepared.launch, self._prepared.lane
-        secret_file = launch.secret_file
-        command = self._prepared.command
+        launch, lane, command = self._prepared.launch, self._prepared.lane, self._prepared.command
+        files = [file for file in (launch.secret_file, self._prepared.socket) if file]
         loop = self._means.loop
         self._tries += 1
         try:
-            port = 0 if picks_port else spawn.free_port(HOST)
-            self._secret = spawn.write_secret(secret_file) if secret_file else None
-            process = spawn.spawn([*command.argv, *lane.address_flags(HOST, port)], self.model, self._means.paths,
-                                  lambda ended: loop.post(self._on_exit, ended), command.env,
-                                  files=[secret_file] if secret_file else [])
+            address = self._address(picks_port)
+            self._secret = spawn.write_secret(launch.secret_file) if launch.secret_file else None
+            process = spawn.spawn([*command.argv, *lane.address_flags(address)], self.place, self._means.paths,
+                                  lambda ended: loop.post(self._on_exit, ended), command.env, files=files)
         except OSError as error:
             self._why = LoadFailed(model=self.model, reason=f"cannot start it: {error}", output="")
             self._gone()
             return
         self._process = process
         log.info("%s: started pid %d: %s", self.id, process.pid, " ".join(command.argv))
-        target = Target(self.model, process, HOST, port, self._secret, lane.health_path, self._prepared.limit)
+        target = Target(self.model, process, address, self._secret, lane.health_path, self._prepared.limit)
         self._means.pool.submit(lambda ready, error: self._on_probed(process, ready, error), wait_ready, target)
+
+    def _address(self, picks_port: bool) -> Address:
+        """Where the child is told to listen. Raises OSError."""
+        assert self._prepared is not None
+        if self._prepared.socket is None:
+            return HOST, 0 if picks_port else spawn.free_port(HOST)
+        self._prepared.socket.unlink(missing_ok=True)
+        return str(self._prepared.socket)
 
     def _on_probed(self, process: spawn.Process, ready: Ready | None, error: BlazarError | None) -> None:
         if process is not self._process or self.state is not State.STARTING:
@@ -211,11 +233,11 @@ class Child:
         planned = self._prepared.command
         self.ready_at = self._means.loop.now()
         self.endpoint = Endpoint(
-            child_id=self.id, model=self.model, address=(HOST, ready.port), secret=self._secret,
+            child_id=self.id, model=self.model, address=ready.address, secret=self._secret,
             lane=self._prepared.lane.kind, pid=process.pid, slots=ready.slots or planned.slots,
             ctx=ready.ctx or planned.ctx, size=self._prepared.size, size_vram=0, keep_alive=self.keep_alive,
             ready_at=self.ready_at)
-        log.info("%s: ready on port %d", self.id, ready.port)
+        log.info("%s: ready on %s", self.id, ready.address)
         self._enter(State.READY)
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:

@@ -16,6 +16,8 @@ from contextlib import suppress
 from blazar.config.config import Config
 from blazar.config.effective import effective
 from blazar.config.registry import SETTINGS
+from blazar.download.throttle import bucket_of
+from blazar.engines.install.retention import pins
 from blazar.engines.llamacpp import LlamaCpp
 from blazar.errors import BlazarError
 from blazar.hardware.census import census
@@ -88,18 +90,20 @@ class Daemon:
         loader = Loader(store, paths, [LlamaCpp(SETTINGS.values())],
                         lambda model, own: effective(config, model, own),
                         config.runtime.get("BLAZAR_ENGINE_PATH"), config.model_load_timeout_secs,
-                        config.child_auth is not False)
+                        *child_link(config))
         self._fleet = Fleet(Means(self._loop, pool, paths, loader.prepare, self._changed), workers,
                             max_loaded=config.max_loaded_models, keep_alive=float(config.idle_timeout_secs or -1))
         self._gateway = Gateway(self._loop, paths, workers, self._listener, self._grace, self._give_up, launcher)
         self._usage = Usage(pool)
-        self._lanes = Lanes(self._loop, pool, paths, config.capability_registry_url or "", config.fork_retire_days)
-        means = means_of(config, chooser(census), local=False)
+        self._lanes = Lanes(self._loop, pool, paths, config.capability_registry_url or "", config.fork_retire_days,
+                            pins(config))
+        means = means_of(config, chooser(census), bucket_of(config.download_speed_limit_mb), local=False)
         self._jobs = Jobs(Pool(self._loop, MOST), store, means,
                           lambda link, message, model: self._answers.refresh_store(link, message, model=model))
         self._answers = Answers(config.as_dict(), time.time(), self._url, store=store, fleet=self._fleet,
                                 workers=workers, gateway=self._gateway, pool=Pool(self._loop, STORE_THREADS),
                                 hashing=Pool(self._loop, HASHING_THREADS), usage=self._usage, jobs=self._jobs,
+                                explainer=loader.explain,
                                 on_first_hello=self._up)
         self._server = ControlServer(paths.control_socket, self._loop, self._answers.take, self._answers.drop)
         self._answers.read_store()  # after the control socket: a pull that ends from now on can tell us
@@ -166,6 +170,12 @@ class Daemon:
         print(f"blazar: {reason}", file=sys.stderr, flush=True)
         self._exit_code = BlazarError.exit_code
         self._fleet.stop(self._loop.end)
+
+
+def child_link(config: Config) -> tuple[bool, bool]:
+    """Whether children get a secret, and whether they listen on Unix sockets, which only their owner can reach."""
+    unix = config.child_transport == "unix"
+    return (not unix if config.child_auth is None else config.child_auth), unix
 
 
 def _raise_file_limit() -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 from blazar.errors import LoadFailed, ShuttingDown
 from blazar.supervisor import scheduler
-from blazar.supervisor.actions import Action, Evict, Start, Wake
-from blazar.supervisor.child import Child, Means, Waiter
+from blazar.supervisor.actions import Action, Evict, Refuse, Start, Wake
+from blazar.supervisor.child import Child, Means, Prepared, Waiter
 from blazar.supervisor.policies import evict, idle, outdated
 from blazar.supervisor.snapshot import ChildView, Snapshot
-from blazar.supervisor.states import State
+from blazar.supervisor.states import LIVE, State
 from blazar.supervisor.workers import Workers
 
 log = logging.getLogger(__name__)
@@ -32,64 +32,62 @@ class Fleet:
 
     # -- asked from outside ------------------------------------------------------------------------------
 
-    def ensure_ready(self, model: str, waiter: Waiter) -> None:
+    def ensure_ready(self, place: str, waiter: Waiter) -> None:
         if self._stopping:
             waiter(None, ShuttingDown())
         else:
-            self._child(model).ensure_ready(waiter)
+            self._child(place).ensure_ready(waiter)
 
     def keep(self, model: str, seconds: float | None) -> None:
         """Set how long the model stays after its last request; None = as configured."""
-        child = self._children.get(model)
-        if child is not None:
+        children = self._of(model)
+        for child in children:
             child.keep_for(self._keep_alive if seconds is None else seconds)
+        if children:
             self._means.changed()
             self._workers.refresh(self._evict_idle)
 
     def evict(self, model: str, then: Callable[[bool], None]) -> None:
         """Unload the model when its running requests have ended; `then` is told whether it was loaded."""
-        child = self._children.get(model)
-        if child is None or child.state is State.ABSENT:
+        children = [child for child in self._of(model) if child.state is not State.ABSENT]
+        if not children:
             then(False)
             return
-        child.when_absent(lambda: then(True))
-        if child.state is State.READY:
-            self._drain(child, "asked for")
-        elif child.state in (State.QUEUED, State.STARTING):
-            child.stop(LoadFailed(model=model, reason="it was stopped while it was loading", output=""))
+        _when_all_absent(children, lambda: then(True))
+        for child in children:
+            if child.state is State.READY:
+                self._drain(child, "asked for")
+            elif child.state in (State.QUEUED, State.STARTING):
+                child.stop(LoadFailed(model=model, reason="it was stopped while it was loading", output=""))
 
     def compare(self, digests: Mapping[str, str]) -> None:
         """`digests` are the files that the store has now, by model: children of others go."""
-        for name, child in self._children.items():
-            child.compare(digests.get(name))
+        for child in self._children.values():
+            child.compare(digests.get(child.model))
         self._carry_out(outdated.decide(self._view()))
 
     def endpoints(self) -> dict[str, dict[str, Any]]:
-        """The ready children, for the gateway."""
-        return {name: child.endpoint.to_dict() for name, child in self._children.items()
+        """The ready children by place, for the gateway."""
+        return {place: child.endpoint.to_dict() for place, child in self._children.items()
                 if child.state is State.READY and child.endpoint is not None}
 
     def describe(self) -> list[dict[str, Any]]:
         """All children, for people."""
-        return [{"model": name, "state": child.state.value, "pid": child.pid, "id": child.id}
-                for name, child in sorted(self._children.items()) if child.state is not State.ABSENT]
+        return [{"model": child.model, "state": child.state.value, "pid": child.pid, "id": child.id}
+                for _, child in sorted(self._children.items()) if child.state is not State.ABSENT]
+
+    def prepared(self, model: str) -> Prepared | None:
+        """What the model's child was started with; None while it has none."""
+        return next((child.prepared for child in self._of(model) if child.state in LIVE), None)
 
     def stop(self, then: Callable[[], None]) -> None:
         """End all children for good."""
         self.refuse_loads()
         running = [child for child in self._children.values() if child.state is not State.ABSENT]
-        left = len(running)
-        if not left:
+        if not running:
             then()
-
-        def one_less() -> None:
-            nonlocal left
-            left -= 1
-            if not left:
-                then()
-
+        _when_all_absent(running, then)
         for child in running:
-            child.when_absent(one_less)
             child.stop()
 
     def refuse_loads(self) -> None:
@@ -137,9 +135,12 @@ class Fleet:
             if isinstance(action, Wake):
                 self._means.loop.later(action.seconds, self.schedule)
             elif isinstance(action, Start):
-                self._children[action.model].start()
+                self._children[action.place].start()
+            elif isinstance(action, Refuse):
+                child = self._children[action.place]
+                child.stop(LoadFailed(model=child.model, reason=action.why, output=""))
             elif isinstance(action, Evict):
-                self._drain(self._children[action.model], action.why)
+                self._drain(self._children[action.place], action.why)
 
     def _drain(self, child: Child, why: str) -> None:
         log.info("%s: evicted: %s", child.id, why)
@@ -157,10 +158,27 @@ class Fleet:
 
     def _view_of(self, child: Child) -> ChildView:
         use = self._workers.use_of(child.id)
-        return ChildView(child.model, child.state, child.keep_alive, child.ready_at, use.last_used, use.in_flight,
-                         child.asked_at, child.not_before, child.outdated)
+        return ChildView(child.place, child.state, child.keep_alive, child.ready_at, use.last_used, use.in_flight,
+                         child.asked_at, child.not_before, child.pinned, child.outdated)
 
-    def _child(self, model: str) -> Child:
-        if model not in self._children:
-            self._children[model] = Child(model, self._means, self._keep_alive)
-        return self._children[model]
+    def _child(self, place: str) -> Child:
+        if place not in self._children:
+            self._children[place] = Child(place, self._means, self._keep_alive)
+        return self._children[place]
+
+    def _of(self, model: str) -> list[Child]:
+        """All children of a model."""
+        return [child for child in self._children.values() if child.model == model]
+
+
+def _when_all_absent(children: list[Child], then: Callable[[], None]) -> None:
+    left = len(children)
+
+    def one_less() -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            then()
+
+    for child in children:
+        child.when_absent(one_less)

@@ -13,6 +13,7 @@ from typing import Any
 from blazar.errors import LoadFailed, LoadTimeout
 from blazar.supervisor import processes
 from blazar.supervisor.spawn import Process
+from blazar.transport import Address, connection_to
 from blazar.units import format_duration
 
 FIRST_PAUSE = 0.01
@@ -27,9 +28,8 @@ class Target:
 
     model: str
     process: Process
-    host: str
-    port: int
-    """The port the child was told to use; 0 when it chose one itself."""
+    address: Address
+    """Where the child was told to listen; port 0 when it chose one itself."""
     secret: str | None
     health_path: str
     limit: float
@@ -37,7 +37,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Ready:
-    port: int
+    address: Address
     slots: int
     """As the child reports it; 0 when it does not."""
     ctx: int
@@ -49,8 +49,8 @@ def wait_ready(target: Target) -> Ready | None:
     pause = FIRST_PAUSE
     while not target.process.exited.wait(pause):
         pause = min(pause * 1.5, LONGEST_PAUSE)
-        port = own_port(target)
-        if port and _ask(target, port, target.health_path, None)[0] == 200 and (ready := _measure(target, port)):
+        address = own_address(target)
+        if address and _ask(address, target.health_path, None)[0] == 200 and (ready := _measure(target, address)):
             return ready
         if time.monotonic() > deadline:
             raise LoadTimeout(model=target.model, limit=format_duration(target.limit),
@@ -58,12 +58,15 @@ def wait_ready(target: Target) -> Ready | None:
     return None
 
 
-def own_port(target: Target) -> int:
-    """The port on which the child itself listens; 0 while there is none."""
+def own_address(target: Target) -> Address | None:
+    """Where the child itself listens; None while it does not."""
+    if isinstance(target.address, str):
+        return target.address if processes.owns_socket(target.process.pid, target.address) else None
+    host, port = target.address
     for listener in processes.owned_listeners(target.process.pid):
-        if target.port in (0, listener.port) and listener.host in (target.host, "0.0.0.0", "::"):
-            return listener.port
-    return 0
+        if port in (0, listener.port) and listener.host in (host, "0.0.0.0", "::"):
+            return host, listener.port
+    return None
 
 
 def quote_output(process: Process) -> str:
@@ -72,21 +75,21 @@ def quote_output(process: Process) -> str:
     return "; its last lines:\n" + "\n".join(lines) if lines else "; it printed nothing"
 
 
-def _measure(target: Target, port: int) -> Ready | None:
+def _measure(target: Target, address: Address) -> Ready | None:
     """What a healthy child says of itself; None when it says nothing, so that it cannot be called ready."""
-    status, props = _ask(target, port, "/props", target.secret)
+    status, props = _ask(address, "/props", target.secret)
     if status in (401, 403):
         raise LoadFailed(model=target.model, reason="it does not accept the secret it was started with",
                          output=quote_output(target.process))
     if status == 0:
         return None
     generation = props.get("default_generation_settings") or {}
-    return Ready(port, int(props.get("total_slots") or 0), int(generation.get("n_ctx") or 0))
+    return Ready(address, int(props.get("total_slots") or 0), int(generation.get("n_ctx") or 0))
 
 
-def _ask(target: Target, port: int, path: str, secret: str | None) -> tuple[int, dict[str, Any]]:
+def _ask(address: Address, path: str, secret: str | None) -> tuple[int, dict[str, Any]]:
     """Status and JSON body of a GET; status 0 when there was no proper answer."""
-    connection = http.client.HTTPConnection(target.host, port, timeout=ANSWER_LIMIT)
+    connection = connection_to(address, ANSWER_LIMIT)
     try:
         connection.request("GET", path, headers={"Authorization": f"Bearer {secret}"} if secret else {})
         answer = connection.getresponse()

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Collection
 
 from blazar.engines.install.forks import Forks
 from blazar.engines.install.shelf import Shelf
@@ -17,14 +18,17 @@ INTERVAL = 6 * 3600.0
 
 
 class Lanes:
-    """`url` is where the catalog is, empty = nowhere; `retire_days` of 0 retire nothing."""
+    """`url` is where the catalog is, empty = nowhere; `retire_days` of 0 retire nothing; `needed` are the tags that
+    models are pinned to."""
 
-    def __init__(self, loop: Loop, pool: Pool, paths: Paths, url: str, retire_days: int) -> None:
+    def __init__(self, loop: Loop, pool: Pool, paths: Paths, url: str, retire_days: int,
+                 needed: Collection[str]) -> None:
         self._loop = loop
         self._pool = pool
         self._forks = Forks(Shelf(paths))
         self._url = url
         self._days = retire_days
+        self._needed = needed
 
     def watch(self) -> None:
         """On the loop: look now, and again and again."""
@@ -38,7 +42,7 @@ class Lanes:
                 self._forks.refresh(self._url)
             except BlazarError as error:
                 log.warning("%s", error)
-        return self._forks.tend(self._days, time.time()) if self._forks.any_installed() else []
+        return self._forks.tend(self._days, time.time(), self._needed) if self._forks.any_installed() else []
 
     def _looked(self, removed: list[str] | None, error: BlazarError | None) -> None:
         if error is not None:

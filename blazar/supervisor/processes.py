@@ -13,6 +13,8 @@ MARK = "BLAZAR_CHILD"
 """Environment variable of everything the supervisor starts: `<data dir id>:<name>`; descendants inherit it."""
 
 _LISTEN = "0A"
+_ACCEPTS = 1 << 16
+"""The flag of a Unix socket that listens."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,17 @@ def listeners() -> list[Listener]:
     return found
 
 
+def unix_listeners() -> list[tuple[str, int]]:
+    """Path and inode of every listening Unix socket of this network namespace that has a path."""
+    found = []
+    with suppress(OSError):
+        for line in Path("/proc/net/unix").read_text(errors="surrogateescape").splitlines()[1:]:
+            fields = line.split(maxsplit=7)
+            if len(fields) == 8 and int(fields[3], 16) & _ACCEPTS:
+                found.append((fields[7], int(fields[6])))
+    return found
+
+
 def socket_inodes(pids: Iterable[int]) -> set[int]:
     """Inodes of all sockets that these processes hold open."""
     found = set()
@@ -127,6 +140,12 @@ def owned_listeners(leader: int) -> list[Listener]:
         if found:
             return found
     return []
+
+
+def owns_socket(leader: int, path: str) -> bool:
+    """Whether the process group of `leader` listens on the Unix socket `path`, and nobody else."""
+    inodes = {inode for name, inode in unix_listeners() if name == path}
+    return bool(inodes) and any(inodes <= socket_inodes(pids) for pids in ([leader], in_group(leader)))
 
 
 def holders_of_port(port: int) -> list[int]:

@@ -15,6 +15,6 @@ def decide(now: float, snapshot: Snapshot, max_loaded: int) -> list[Action]:
         if child.not_before > now:
             actions.append(Wake(child.not_before - now))
         elif not max_loaded or live < max_loaded:
-            actions.append(Start(child.model))
+            actions.append(Start(child.place))
             live += 1
     return actions

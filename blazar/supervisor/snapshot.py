@@ -9,7 +9,8 @@ from blazar.supervisor.states import State
 class ChildView:
     """One child as a decider sees it; `keep_alive` is in seconds, negative for ever, 0 = not after this request."""
 
-    model: str
+    place: str
+    """What the child is called: its model, with a number behind it for further ones."""
     state: State
     keep_alive: float
     ready_at: float = 0.0
@@ -19,6 +20,8 @@ class ChildView:
     """When the oldest waiting request came; only for a queued child."""
     not_before: float = 0.0
     """When a queued child may start at the earliest, after a crash."""
+    pinned: bool = False
+    """Whether it is not to go for others."""
     outdated: bool = False
     """Whether its file is no longer the one that the store has under this name."""
 

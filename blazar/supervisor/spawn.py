@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from blazar.errors import SocketPathTooLong
 from blazar.paths import Paths
 from blazar.store.name import file_safe
 from blazar.supervisor import processes
@@ -24,6 +25,8 @@ KEPT = frozenset({"PATH", "HOME", "USER", "LANG", "LANGUAGE", "TZ", "TMPDIR", "L
 KEPT_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "HIP_", "ROCR_", "HSA_", "GGML_", "OMP_", "VK_")
 LAST_LINES = 40
 LONGEST_LINE = 4096
+SUN_PATH = 107
+"""Bytes that the path of a Unix socket may have."""
 
 
 def child_environment(environ: Mapping[str, str], mark: str, extra: Mapping[str, str]) -> dict[str, str]:
@@ -34,6 +37,18 @@ def child_environment(environ: Mapping[str, str], mark: str, extra: Mapping[str,
 
 def secret_path(paths: Paths, name: str) -> Path:
     return paths.run / f"{file_safe(name)}.apikey"
+
+
+def socket_path(paths: Paths, name: str) -> Path:
+    """The Unix socket of a child. Raises SocketPathTooLong when the system has no room for such a path."""
+    path = paths.run / f"{file_safe(name)}.sock"
+    size = len(os.fsencode(path))
+    if size > SUN_PATH:
+        folder = len(os.fsencode(paths.run)) + 1
+        names = folder * 2 < SUN_PATH
+        too_long = f"the model's name takes {size - folder}" if names else f"the data dir takes {folder}"
+        raise SocketPathTooLong(model=name, path=path, size=size, limit=SUN_PATH, too_long=too_long)
+    return path
 
 
 def write_secret(path: Path) -> str:

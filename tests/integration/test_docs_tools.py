@@ -4,11 +4,10 @@ import re
 import shutil
 from pathlib import Path
 
-import pytest
-
 from blazar.engines.install.lanes import parse
 from blazar.paths import Paths
 from tests.support.lane_catalog import LaneCatalog
+from tests.support.needs import need
 from tests.support.raw_gguf import write_gguf
 from tests.support.shell import Shell
 from tests.support.small_tree import small_tree
@@ -70,8 +69,7 @@ def steps() -> list[tuple[str, str]]:
 
 
 def test_the_page_from_top_to_bottom(tmp_path):
-    if shutil.which("cmake") is None:
-        pytest.skip("there is no cmake; install it for these")
+    need("cmake")
     with LaneCatalog() as catalog:
         stage = Stage(tmp_path, catalog)
         for command, output in steps():

@@ -5,7 +5,6 @@ import hashlib
 import os
 import random
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -20,6 +19,7 @@ from blazar.download.partial import State, part_of, state_of
 from blazar.errors import DiskFull
 from tests.servers.file_server import FileServer, Reply
 from tests.support.downloads import MIB, content, names, sha256
+from tests.support.needs import need
 from tests.support.waiting import until
 
 ROOT = Path(__file__).parent.parent.parent
@@ -201,9 +201,7 @@ def test_in_a_pipe_what_is_quick_leaves_no_line(tmp_path):
 @pytest.fixture
 def nginx(tmp_path):
     """nginx over loopback, which serves a folder: the folder and its address."""
-    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-    if program is None:
-        pytest.skip("there is no nginx; the speed of downloads is measured against it")
+    program = need("nginx")
     folder = Path(tmp_path / "served")
     folder.mkdir()
     with socket.create_server(("127.0.0.1", 0)) as probe:
@@ -232,8 +230,7 @@ def _answers(port):
 @pytest.mark.slow
 def test_as_fast_as_curl_and_sha256sum_and_sync_in_little_memory(nginx, tmp_path):
     """At most 1.15 times their time, process start included, the best of three; memory grows 32 MiB at most."""
-    if shutil.which("curl") is None:
-        pytest.skip("there is no curl; the speed of downloads is compared with it")
+    need("curl")
     size = int(os.environ.get("DOWNLOAD_MIB", "256")) * MIB
     folder, base = nginx
     digest = hashlib.sha256()

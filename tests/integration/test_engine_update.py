@@ -276,7 +276,8 @@ def test_use_rollback_and_remove(with_b100):
     assert with_b100.rows() == {"b200": True} and with_b100.folders() == {"b200"}
     assert "there is no engine build 'b100' here" in refused(with_b100, "engine", "use", "b100")
     shutil.rmtree(with_b100.data / "engines" / "b200")
-    assert "b200 (cpu)" in with_b100.ok("engine", "update")
+    assert with_b100.ok("engine", "update") == "b200 (cpu) is in use now\n"
+    assert with_b100.ok("engine", "update") == "b200 (cpu) is in use already\n"
 
 
 def test_a_second_command_at_the_same_time(with_b100):

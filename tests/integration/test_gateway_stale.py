@@ -26,15 +26,22 @@ record = open(sys.argv[2], "ab", 0)
 def play(talk):
     record.write(json.loads(talk.request.body)["user"].encode() + b"\\n")
     hello_world(talk)
-child = ScriptedChild(play, int(sys.argv[1]))
-print(child.address[1], flush=True)
+child = ScriptedChild(play, json.loads(sys.argv[1]))
+print(json.dumps(child.address), flush=True)
 signal.pause()
 """
 
 
+@pytest.fixture(scope="module", params=["tcp", "unix"])
+def where(request, tmp_path_factory):
+    """Where the child of that name listens: `where("child")`."""
+    folder = tmp_path_factory.mktemp("sockets")
+    return lambda name: 0 if request.param == "tcp" else str(folder / f"{name}.sock")
+
+
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory):
-    with GatewayUnderTest(tmp_path_factory.mktemp("stale")) as gateway:
+def shared(tmp_path_factory, where):
+    with GatewayUnderTest(tmp_path_factory.mktemp("stale"), child=where("child")) as gateway:
         gateway.supervisor.loaded[MODEL] = gateway.supervisor.loadable[MODEL] = endpoint(
             MODEL, gateway.child.address, slots=POOLED)
         gateway.supervisor.push()
@@ -97,10 +104,10 @@ def test_a_close_that_races_with_the_next_request(gateway, stream):
 
 
 @pytest.mark.slow
-def test_a_child_that_closes_after_a_second(shared):
+def test_a_child_that_closes_after_a_second(shared, where):
     """Requests 0.98, 1.00, 1.02 and 1.50 s after the last, to twenty models at once."""
     gateway = shared.fresh()
-    children = {f"m{number}:q4_0": ScriptedChild(Idler(limit=1.0)) for number in range(20)}
+    children = {f"m{number}:q4_0": ScriptedChild(Idler(limit=1.0), where(number)) for number in range(20)}
     gateway.supervisor.installed.extend(children)
     for model, child in children.items():
         gateway.supervisor.loaded[model] = gateway.supervisor.loadable[model] = endpoint(model, child.address)
@@ -130,16 +137,18 @@ def test_a_child_that_closes_after_a_second(shared):
 
 
 class Process:
-    """A child that can be killed, and that comes back on the same port; `runs` is what all of them ran."""
+    """A child that can be killed, and that comes back at the same address; `runs` is what all of them ran."""
 
-    def __init__(self, folder) -> None:
+    def __init__(self, folder, where) -> None:
         self._record = folder / "runs"
-        self.port = 0
+        self._where = where
 
     def start(self) -> None:
-        self._process = subprocess.Popen([sys.executable, "-c", CHILD, str(self.port), self._record], cwd=ROOT,
-                                         stdout=subprocess.PIPE, text=True)
-        self.port = int(self._process.stdout.readline())
+        self._process = subprocess.Popen([sys.executable, "-c", CHILD, json.dumps(self._where), self._record],
+                                         cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        self.address = json.loads(self._process.stdout.readline())
+        if not isinstance(self.address, str):
+            self.address, self._where = tuple(self.address), self.address[1]
 
     def kill(self) -> None:
         self._process.kill()
@@ -152,14 +161,14 @@ class Process:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("asleep", [False, True], ids=["awake", "asleep"])
-def test_a_child_that_is_killed_and_comes_back_on_the_same_port(gateway, tmp_path, stream, asleep):
+def test_a_child_that_is_killed_and_comes_back_at_the_same_address(gateway, where, tmp_path, stream, asleep):
     """With 8 idle connections. `asleep`: the gateway sees the requests first, and in the same moment the ends."""
-    child = Process(tmp_path)
+    child = Process(tmp_path, where(f"back {stream} {asleep}"))
     child.start()
     known = gateway.supervisor.loaded[MODEL]
     number = 100 + 2 * stream + asleep
     gateway.supervisor.loaded[MODEL] = gateway.supervisor.loadable[MODEL] = endpoint(
-        MODEL, ("127.0.0.1", child.port), number, slots=POOLED)
+        MODEL, child.address, number, slots=POOLED)
     gateway.supervisor.push()
     try:
         eventually(lambda: ask(gateway, "new", False).status == 200 and "new" in child.runs())

@@ -30,8 +30,8 @@ def _goodbye(sock):
     sock.settimeout(0)
     try:
         sock.unwrap()
-    except ssl.SSLWantReadError:
-        pass
+    except (ssl.SSLWantReadError, ssl.SSLEOFError):
+        pass  # the other side's goodbye is not waited for
 
 
 def _bare(sock, how):

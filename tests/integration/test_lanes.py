@@ -7,6 +7,7 @@ import urllib.request
 import pytest
 
 from tests.support.lane_catalog import LaneCatalog
+from tests.support.real_engine import engine_path
 from tests.support.shell import Shell
 from tests.support.stub_model import write_header
 from tests.support.waiting import until
@@ -14,9 +15,19 @@ from tests.support.waiting import until
 UNKNOWN = "odd:f32 did not load: its architecture is 'examplemoe', which this engine does not know"
 
 
+class LaneShell(Shell):
+    def find_engine(self):
+        """An engine that stands beside us is put on PATH: BLAZAR_ENGINE_PATH would go before any lane."""
+        engine, folder = engine_path(), self.home / "bin"
+        if engine and not folder.exists():
+            folder.mkdir()
+            (folder / "llama-server").symlink_to(engine)
+            self.env["PATH"] = f"{folder}:{self.env['PATH']}"
+
+
 @pytest.fixture
 def shell(tmp_path):
-    shell = Shell(tmp_path / "home")
+    shell = LaneShell(tmp_path / "home")
     yield shell
     shell.stop()
 
@@ -57,6 +68,10 @@ def test_the_lane_is_offered_installed_and_used(shell, catalog, tmp_path):
         "fork-example"]
     lanes = json.loads(shell.ok("engine", "lane", "--json"))
     assert [(lane["name"], lane["build"]) for lane in lanes] == [("example", "fork-example"), ("other", None)]
+    refused = shell("engine", "use", "fork-example")
+    assert (refused.returncode, refused.stderr) == (2, (
+        "blazar: fork-example is a lane of its own: it serves its own architectures beside the build in use; other "
+        "models get it by `engine = \"fork-example\"` in their [model_overrides]\n"))
     shell.ok("stop", "odd")
     shell.ok("engine", "remove", "fork-example")
     assert chat(shell)[0] == 503

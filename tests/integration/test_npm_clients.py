@@ -10,26 +10,24 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.needs import need_javascript_clients
 from tests.support.shell import Shell
 from tests.support.tiny_gguf import tiny_gguf
 
 SCRIPTS = Path(__file__).parent / "npm"
-INSTALLED = Path(__file__).parent.parent.parent / "build" / "npm"
 CHAT, EMBEDS = "solo:f32", "words:f32"
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A function that runs one of the scripts and gives what it printed."""
-    if shutil.which("node") is None or not (INSTALLED / ".installed").exists():
-        why = "node is not installed" if shutil.which("node") is None else "`make build/npm/.installed` was not run"
-        pytest.skip(f"{why}: no JavaScript clients to test with")
+    clients = need_javascript_clients()
     shell = Shell(tmp_path_factory.mktemp("home"))
     shell.ok("pull", str(tiny_gguf(shell.home / "chat.gguf")), "--name", CHAT)
     shell.ok("pull", str(tiny_gguf(shell.home / "words.gguf", seed=1, pooling=1)), "--name", EMBEDS)
     shell.start()
     scripts = shutil.copytree(SCRIPTS, shell.home / "scripts")  # node looks for packages beside the script
-    (scripts / "node_modules").symlink_to(INSTALLED / "node_modules")
+    (scripts / "node_modules").symlink_to(clients)
 
     def run_script(name):
         done = subprocess.run(["node", str(scripts / name), shell.url, CHAT, EMBEDS], capture_output=True, text=True,

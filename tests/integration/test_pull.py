@@ -1,5 +1,6 @@
 """Pulling with the real CLI, the real daemon and Ollama's own clients, from a registry over loopback."""
 
+import contextlib
 import hashlib
 import http.client
 import json
@@ -20,10 +21,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from blazar.store.locks import try_lock
-from tests.integration.test_npm_clients import INSTALLED, SCRIPTS
+from tests.integration.test_npm_clients import SCRIPTS
 from tests.servers.registry import Registry
+from tests.support.needs import need_javascript_clients
 from tests.support.raw_gguf import gguf_bytes
 from tests.support.shell import BLAZAR, Shell
+from tests.support.stub_model import EMBEDDING, write_header
 from tests.support.waiting import until
 
 REPO, NAME, FILE = "Owner/Tiny-GGUF", "owner/tiny-gguf:q8_0", "Tiny-Q8_0.gguf"
@@ -68,7 +71,7 @@ def models_on_disk(shell: Shell) -> set[str]:
 def assert_sound(shell: Shell) -> None:
     assert models_on_disk(shell) == {f"blobs/{SHA256}.gguf"}
     assert (data(shell) / "models" / "blobs" / f"{SHA256}.gguf").read_bytes() == CONTENT
-    with sqlite3.connect(data(shell) / "blazar.db") as database:
+    with contextlib.closing(sqlite3.connect(data(shell) / "blazar.db")) as database:
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
@@ -82,6 +85,11 @@ def test_in_a_pipe_there_are_plain_lines(shell):
     assert shell.ok("pull", f"hf.co/{REPO}:Q8_0") == f"{NAME} is installed already\n"
     assert json.loads(shell.ok("pull", REPO, "--json"))["digest"] == SHA256
     assert_sound(shell)
+
+
+def test_what_a_model_that_embeds_is_good_for(shell, tmp_path):
+    file = write_header(tmp_path / "e.gguf", "embedder", architecture=EMBEDDING)
+    assert shell.ok("pull", str(file)) == "installed embedder:f32; it embeds texts: `/v1/embeddings` and `/api/embed`\n"
 
 
 def test_on_a_terminal_there_is_one_moving_line(shell, file):
@@ -319,13 +327,11 @@ def test_the_python_client_of_ollama(shell, file):
 
 
 def test_the_javascript_client_of_ollama(shell, file):
-    if shutil.which("node") is None or not (INSTALLED / ".installed").exists():
-        why = "node is not installed" if shutil.which("node") is None else "`make build/npm/.installed` was not run"
-        pytest.skip(f"{why}: no JavaScript clients to test with")
+    clients = need_javascript_clients()
     shell.start()
     file.rate = 3e6
     scripts = shutil.copytree(SCRIPTS, shell.home / "scripts")  # node looks for packages beside the script
-    (scripts / "node_modules").symlink_to(INSTALLED / "node_modules")
+    (scripts / "node_modules").symlink_to(clients)
     done = subprocess.run(["node", str(scripts / "ollama_pull.mjs"), shell.url, REPO, "o/none"], capture_output=True,
                           text=True, timeout=60)
     assert done.returncode == 0, done.stderr

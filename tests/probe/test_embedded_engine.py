@@ -9,15 +9,15 @@ import pytest
 
 from blazar.store.store import Store
 from blazar.supervisor.gateway import LAUNCHER
-from tests.support.daemon import Daemon
+from tests.support.daemon import DAEMONS
 from tests.support.real_engine import engine_path
 from tests.support.tiny_gguf import tiny_gguf
 from tests.support.waiting import until
 
 
-@pytest.fixture
-def daemon(tmp_path):
-    with Daemon(tmp_path, launcher=LAUNCHER, engine_path=engine_path(), max_loaded_models=1) as daemon:
+@pytest.fixture(params=DAEMONS)
+def daemon(request, tmp_path):
+    with DAEMONS[request.param](tmp_path, launcher=LAUNCHER, engine_path=engine_path(), max_loaded_models=1) as daemon:
         daemon.models = [Store(daemon.paths).install_file(tiny_gguf(tmp_path / f"{name}.gguf", seed), name)["name"]
                          for seed, name in enumerate(("one", "two"))]
         yield daemon.start()
@@ -65,11 +65,11 @@ def test_what_the_engine_refuses_is_a_400_of_openai(daemon, body):
     assert isinstance(answer["error"]["message"], str) and isinstance(answer["error"]["type"], str)
 
 
-def test_a_file_spoilt_after_its_installation_fails_with_the_engines_words(daemon):
+def test_a_file_spoilt_after_its_installation_fails_in_words(daemon):
     one, _ = daemon.models
     file = daemon.file(one)
     data = bytearray(file.read_bytes())
     data[40:60] = bytes(20)
     file.write_bytes(data)
-    with pytest.raises(Exception, match=r"code 1.*(?s:.*)failed to load model"):
+    with pytest.raises(Exception, match=r"not a usable GGUF file: a metadata key has|failed to load model"):
         endpoint(daemon, one)

@@ -82,6 +82,9 @@ def test_at_random_moments_after_the_download(shell):
 
 
 def test_while_the_gate_measures(shell, tmp_path):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    shell.env["TMPDIR"] = str(temporary)
     shell.ok("pull", str(tiny_gguf(tmp_path / "tiny.gguf")))
     shell.server.release("b200", {"cpu": slow("b200", 50)})
     update = start(shell, BLAZAR_ENGINE_GATE="0.9")
@@ -89,6 +92,9 @@ def test_while_the_gate_measures(shell, tmp_path):
     kill(update)
     until(lambda: not measuring(shell.data), what="the end of what was measured")
     assert shell.rows() == {"b100": True, "b200": False}
+    assert len(list(temporary.glob("blazar-engine-*"))) == 1
+    assert shell("engine", "update", BLAZAR_ENGINE_GATE="0.9").returncode == 1
+    assert list(temporary.glob("blazar-engine-*")) == []
     assert shell.ok("engine", "update").startswith("b200 (cpu) is in use now")
 
 

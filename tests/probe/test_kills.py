@@ -9,13 +9,13 @@ from contextlib import suppress
 import pytest
 
 from blazar.supervisor import processes
-from tests.support.daemon import Daemon
+from tests.support.daemon import DAEMONS, Daemon
 from tests.support.waiting import until
 
 
-@pytest.fixture
-def daemon(tmp_path):
-    with Daemon(tmp_path) as daemon:
+@pytest.fixture(params=DAEMONS)
+def daemon(request, tmp_path):
+    with DAEMONS[request.param](tmp_path) as daemon:
         daemon.model = daemon.install("solo")
         yield daemon
 
@@ -86,6 +86,7 @@ def test_worker_killed(daemon):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("daemon", ["tcp"], indirect=True)
 def test_frozen_worker_is_replaced(daemon):
     daemon.start()
     gateway = daemon.status()["gateway"]

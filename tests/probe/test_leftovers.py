@@ -11,13 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from blazar.supervisor import processes
-from tests.support.daemon import Daemon
+from tests.support.daemon import DAEMONS, Daemon
 from tests.support.waiting import until
 
 
-@pytest.fixture
-def daemon(tmp_path):
-    with Daemon(tmp_path) as daemon:
+@pytest.fixture(params=DAEMONS)
+def daemon(request, tmp_path):
+    with DAEMONS[request.param](tmp_path) as daemon:
         yield daemon
 
 

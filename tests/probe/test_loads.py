@@ -1,21 +1,23 @@
 """Loads: coalescing, identity (FC-27), failures and their words, eviction and idling."""
 
 import socket
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 
 from blazar.supervisor import processes
-from tests.support.daemon import Daemon
+from tests.support.daemon import DAEMONS, Daemon
 from tests.support.waiting import until
 
 
-@pytest.fixture
-def daemon(tmp_path):
-    with Daemon(tmp_path) as daemon:
+@pytest.fixture(params=DAEMONS)
+def daemon(request, tmp_path):
+    with DAEMONS[request.param](tmp_path) as daemon:
         yield daemon
 
 
@@ -29,14 +31,15 @@ def test_twenty_concurrent_requests_make_one_spawn(daemon):
     assert len(daemon.starts(model)) == 1
 
 
-def test_ten_models_at_once_end_on_ten_ports(daemon):
+def test_ten_models_at_once_end_on_ten_addresses(daemon):
     models = [daemon.install(f"m{number}") for number in range(10)]
     daemon.start()
     with ThreadPoolExecutor(10) as pool:
         answers = list(pool.map(lambda model: daemon.get(f"/load/{model}"), models))
     assert [status for status, _ in answers] == [200] * 10
-    assert len({endpoint["address"][1] for _, endpoint in answers}) == 10
-    assert len({endpoint["secret"] for _, endpoint in answers}) == 10
+    assert len({str(endpoint["address"]) for _, endpoint in answers}) == 10
+    secrets = {endpoint["secret"] for _, endpoint in answers}
+    assert secrets == {None} if daemon.unix else len(secrets) == 10
 
 
 class Squatter:
@@ -60,6 +63,7 @@ class Squatter:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
 
+@pytest.mark.parametrize("daemon", ["tcp"], indirect=True)
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_squatter_on_the_childs_port_hears_nothing(daemon, host):
     """The engine refuses `--port 0`, so a port is chosen for it; the squatter takes that one before it binds."""
@@ -80,6 +84,7 @@ def test_squatter_on_the_childs_port_hears_nothing(daemon, host):
     squatter.server.shutdown()
 
 
+@pytest.mark.parametrize("daemon", ["tcp"], indirect=True)
 def test_squatter_on_every_port_ends_in_a_clear_error(daemon):
     model = daemon.install("solo", refuse_port_0=True, port_delay=0.5)
     daemon.start()
@@ -254,11 +259,11 @@ def test_keep_alive_ends_with_the_child_it_was_said_of(daemon):
 def test_run_folder_that_cannot_be_written_fails_the_load_and_not_the_daemon(daemon):
     model = daemon.install("solo")
     daemon.start()
-    secret = daemon.paths.run / "solo%3Af32.apikey"
-    secret.mkdir()  # where the secret's file must go
+    place = daemon.paths.run / ("solo%3Af32.sock" if daemon.unix else "solo%3Af32.apikey")
+    place.mkdir()  # where the child's socket, or the file of its secret, must go
     status, error = daemon.get(f"/load/{model}", limit=5)
     assert (status, error["slug"]) == (503, "load-failed")
-    secret.rmdir()
+    place.rmdir()
     assert daemon.get(f"/load/{model}")[0] == 200
 
 
@@ -289,7 +294,7 @@ def test_child_sees_no_secrets_of_ours(daemon, monkeypatch):
     with open(f"/proc/{endpoint['pid']}/environ", "rb") as file:
         assert b"LLAMA_EXTRA=1" in file.read()
     with open(f"/proc/{endpoint['pid']}/cmdline", "rb") as file:
-        assert endpoint["secret"].encode() not in file.read()
+        assert (endpoint["secret"] or "no secret").encode() not in file.read()
 
 
 def test_remove_unloads_and_forgets(daemon):
@@ -324,3 +329,57 @@ def test_garbage_on_the_control_socket_harms_nobody(daemon):
     link._sock.sendall(b"not json\n")
     until(lambda: link.closed)
     assert daemon.get("/ok")[0] == 200
+
+
+@pytest.mark.parametrize(("transport", "auth", "secret"), [("tcp", None, True), ("tcp", False, False),
+                                                           ("unix", None, False), ("unix", True, True)])
+def test_who_gets_a_secret(tmp_path, transport, auth, secret):
+    with DAEMONS[transport](tmp_path, **({} if auth is None else {"child_auth": auth})) as daemon:
+        model = daemon.install("solo")
+        daemon.start()
+        status, endpoint = daemon.get(f"/load/{model}")
+        assert status == 200 and (endpoint["secret"] is not None) == secret
+        assert (daemon.paths.run / "solo%3Af32.apikey").exists() == secret
+        socket_file = daemon.paths.run / "solo%3Af32.sock"
+        assert endpoint["address"] == (str(socket_file) if daemon.unix else ["127.0.0.1", endpoint["address"][1]])
+        assert socket_file.exists() == daemon.unix
+        assert daemon.get(f"/evict/{model}")[1]["evicted"] is True
+        until(lambda: daemon.state(model) == "absent")
+        assert not socket_file.exists()
+
+
+@pytest.mark.parametrize("daemon", ["unix"], indirect=True)
+def test_a_stranger_on_the_childs_socket_hears_nothing(daemon):
+    """It has bound the path after the child: nothing is sent there, and the load ends in words."""
+    model = daemon.install("solo", warm_delay=30)
+    daemon.settings["model_load_timeout_secs"] = 2
+    daemon.start()
+    path = daemon.paths.run / "solo%3Af32.sock"
+    answers = []
+    asking = threading.Thread(target=lambda: answers.append(daemon.get(f"/load/{model}")))
+    asking.start()
+    until(path.exists)
+    path.unlink()
+    with socket.socket(socket.AF_UNIX) as stranger:
+        stranger.bind(str(path))
+        stranger.listen()
+        asking.join(10)
+        assert answers[0][0] == 504
+        stranger.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            stranger.accept()
+
+
+@pytest.mark.parametrize(("folder", "name", "said"), [
+    ("d", "m" * 100, "the model's name takes 111"), ("d" * 100, "solo", "the data dir takes ")])
+def test_a_path_too_long_for_a_socket_is_told_before_anything_starts(tmp_path, folder, name, said):
+    with tempfile.TemporaryDirectory(prefix="bz-") as short:
+        place = Path(short) / folder
+        place.mkdir()
+        with Daemon(place, child_transport="unix") as daemon:
+            model = daemon.install(name)
+            daemon.start()
+            status, error = daemon.get(f"/load/{model}")
+            assert (status, error["slug"]) == (503, "socket-path-too-long")
+            assert said in error["message"]
+            assert daemon.starts(model) == []

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -23,6 +24,8 @@ STUB_GATEWAY = (sys.executable, "-P", str(ROOT / "tests" / "stubs" / "stub_gatew
 
 class Daemon:
     """`with Daemon(tmp_path) as daemon:`; leaves no process behind, whatever the test did."""
+
+    unix = False
 
     def __init__(self, folder: Path, launcher: tuple[str, ...] = STUB_GATEWAY, **settings: Any) -> None:
         self.paths = Paths(folder / "data").ensure()
@@ -137,3 +140,21 @@ def _answer(request: urllib.request.Request, limit: float) -> tuple[int, Any]:
             return answer.status, json.loads(answer.read())
     except urllib.error.HTTPError as error:
         return error.code, json.loads(error.read())
+
+
+class UnixDaemon(Daemon):
+    """Its children listen on Unix sockets; the data dir has a short path, as such sockets need."""
+
+    unix = True
+
+    def __init__(self, folder: Path, launcher: tuple[str, ...] = STUB_GATEWAY, **settings: Any) -> None:
+        self._short = tempfile.TemporaryDirectory(prefix="bz-")
+        super().__init__(Path(self._short.name), launcher, child_transport="unix", **settings)
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        self._short.cleanup()
+
+
+DAEMONS = {"tcp": Daemon, "unix": UnixDaemon}
+"""By child_transport; tests of children run with each."""

@@ -1,13 +1,11 @@
 """A real nginx in front of something, with connections to it kept alive."""
 
 import os
-import shutil
 import socket
 import subprocess
 from pathlib import Path
 
-import pytest
-
+from tests.support.needs import need
 from tests.support.waiting import until
 
 CONFIG = """\
@@ -47,9 +45,7 @@ class Nginx:
     """`with Nginx(folder, port_behind) as nginx:`. A test that needs one is left out where there is none."""
 
     def __init__(self, folder: Path, behind: int) -> None:
-        program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-        if program is None:
-            pytest.skip("there is no nginx; it is in the package nginx")
+        program = need("nginx")
         with socket.create_server(("127.0.0.1", 0)) as probe:
             self.port: int = probe.getsockname()[1]
         self._log = folder / "access.log"

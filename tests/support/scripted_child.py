@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterable
@@ -53,16 +54,28 @@ class Conversation:
             self.sock.settimeout(None)
 
 
+def listener(where: int | str) -> socket.socket:
+    if isinstance(where, int):
+        return socket.create_server(("127.0.0.1", where), backlog=64)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(where)
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(where)
+    server.listen(64)
+    return server
+
+
 class ScriptedChild:
     """Plays `play` for each request; connections stay open for the next one."""
 
-    def __init__(self, play: Play, port: int = 0) -> None:
+    def __init__(self, play: Play, where: int | str = 0) -> None:
+        """`where` is a port, or the path of a Unix socket."""
         self.play = play
         self.received: list[Received] = []
         self.connections = 0
-        self._server = socket.create_server(("127.0.0.1", port), backlog=64)
+        self._server = listener(where)
         self._open: list[socket.socket] = []
-        self.address: tuple[str, int] = self._server.getsockname()
+        self.address: tuple[str, int] | str = self._server.getsockname()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def __enter__(self) -> "ScriptedChild":
@@ -92,7 +105,8 @@ class ScriptedChild:
                 sock, _ = self._server.accept()
             except OSError:
                 return
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if sock.family == socket.AF_INET:
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.connections += 1
             self._open.append(sock)
             threading.Thread(target=self._converse, args=(sock,), daemon=True).start()

@@ -20,11 +20,12 @@ PACKAGE = Path(__file__).parent.parent.parent / "blazar"
 NEWER = "99.1.0"
 
 
-def wheel(name="blazar", version=NEWER, files=(), requires=()):
+def wheel(name="blazar", version=NEWER, files=(), requires=(), extras=("llama", "some")):
     """A wheel as bytes, of `files` (path, content)."""
+    extra = "".join(f"Provides-Extra: {one}\n" for one in extras)
     info = f"{name}-{version}.dist-info"
     needs = "".join(f"Requires-Dist: {line}\n" for line in requires)
-    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nProvides-Extra: some\n{needs}"
+    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{extra}{needs}"
     contents = [*files, (f"{info}/METADATA", metadata.encode()),
                 (f"{info}/WHEEL", b"Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")]
     hashes = [(path, base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode(), len(content))
@@ -118,6 +119,16 @@ def test_it_is_replaced_by_the_newest(home, index):
     assert home("upgrade", **settings(index)).stdout == f"blazar {NEWER} is the newest\n"
 
 
+def test_another_project_of_that_name_is_left_where_it_is(home, index):
+    index.publish("blazar", NEWER, wheel(files=[("blazar/other.py", b"")], extras=["some"]))
+    done = home("upgrade", **settings(index))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (f"blazar: could not upgrade: blazar {NEWER} of the package index is another project of that "
+                           f"name; name the index that has this one, with `pip config set global.index-url URL`, or "
+                           f"install its files with pip\n")
+    assert home("--version").stdout == f"blazar {__version__}\n"
+
+
 def test_a_version_may_be_chosen(home, index):
     for version in ("0.0.9", NEWER):
         index.publish("blazar", version, wheel(version=version, files=this_package(version)))
@@ -141,12 +152,20 @@ def test_what_pip_cannot_find(home, index):
     assert (odd.returncode, odd.stderr) == (2, f"blazar: '1; rm -rf' is no version; one looks like {__version__}\n")
 
 
-def test_a_checkout_is_for_git(tmp_path):
-    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(PACKAGE.parent)}
+@pytest.mark.parametrize("has_egg_info", [False, True])
+def test_a_checkout_is_for_git(tmp_path, has_egg_info):
+    """An editable installation leaves an egg-info in the checkout, which need not tell who installed it."""
+    checkout = tmp_path / "checkout"
+    shutil.copytree(PACKAGE, checkout / "blazar", ignore=shutil.ignore_patterns("__pycache__"))
+    (checkout / "pyproject.toml").touch()
+    if has_egg_info:
+        (checkout / "blazar.egg-info").mkdir()
+        (checkout / "blazar.egg-info" / "PKG-INFO").write_text(f"Name: blazar\nVersion: {__version__}\n")
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(checkout)}
     done = subprocess.run([sys.executable, "-m", "blazar.cli.main", "upgrade", "--dry-run"], env=env, cwd=tmp_path,
                           capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (1, f"blazar: this Blazar is not upgraded by itself: it runs from the "
-                                                 f"checkout {PACKAGE.parent}; `git pull` there does it\n")
+                                                 f"checkout {checkout}; `git pull` there does it\n")
 
 
 def test_a_file_of_the_system_is_for_apt(home, tmp_path):

@@ -8,6 +8,7 @@ from blazar.cli.context import Context
 
 if TYPE_CHECKING:
     from blazar.engines.bench import Figure, Wanted
+    from blazar.engines.program import Program
     from blazar.store.installed import Installed
 
 COLUMNS = ("TASK", "TOKENS", "TOKENS/S", "+-", "RUNS", "ENGINE", "METHOD", "MEASURED")
@@ -27,7 +28,8 @@ class Bench(Command):
         parser.add_argument("--prompt", metavar="N", type=int, default=512, help="tokens to read, 0 = none (512)")
         parser.add_argument("--generate", metavar="N", type=int, default=128, help="tokens to write, 0 = none (128)")
         parser.add_argument("--runs", metavar="N", type=int, default=3, help="how often each is measured (3)")
-        parser.add_argument("--build", metavar="TAG", help="the engine build (otherwise the one in use)")
+        parser.add_argument("--build", metavar="TAG", help="the engine build (otherwise the one that serves the "
+                                                                  "model)")
         parser.add_argument("--history", action="store_true", help="measure nothing, show the figures kept")
         add_json(parser)
 
@@ -49,22 +51,26 @@ class Bench(Command):
     def _figures(self, args: argparse.Namespace, context: Context, model: "Installed",
                  wanted: "Wanted") -> "list[Figure]":
         from blazar.engines import bench
-        from blazar.engines.builds import Builds
-        from blazar.engines.routing import find_program
-        from blazar.engines.tools import find_tool
-        from blazar.errors import EngineToolMissing
-        builds = Builds(context.located.paths)
-        named = builds.find(args.build) if args.build else None
-        engine_path = context.env.get("BLAZAR_ENGINE_PATH")
-        try:
-            tool = find_tool(bench.TOOL, builds.every("llamacpp"), engine_path, args.build, context.env)
-        except EngineToolMissing:
-            program = named.program if named else find_program(model.name, engine_path, context.env)
+        from blazar.engines.tools import tool_beside
+        program = self._program(args, context, model)
+        tool = tool_beside(program, bench.TOOL)
+        if tool is None:
             extra = {str(name): str(value) for name, value in (context.config.engine_env or {}).items()}
             context.out.note(f"there is no {bench.TOOL}; asking the server of {program.source}")
             return bench.by_server(program, program.tag or program.source, model, wanted, extra)
         context.out.note(f"running {tool.path}")
         return bench.by_tool(tool, model, wanted, context.env)
+
+    def _program(self, args: argparse.Namespace, context: Context, model: "Installed") -> "Program":
+        """The build that was named, else what would serve the model if nothing had been measured."""
+        from blazar.config.effective import overlay
+        from blazar.engines.builds import Builds
+        from blazar.engines.routing import Routing, find_program
+        builds = Builds(context.located.paths)
+        if args.build:
+            return builds.find(args.build).program
+        routing = Routing(overlay(context.config, model.name).get("engine"), context.config.engine_routing["mode"])
+        return find_program(model.name, context.env.get("BLAZAR_ENGINE_PATH"), context.env, builds.every(), routing)
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:

@@ -1,6 +1,8 @@
 """`blazar pull`: install a model on this machine."""
 
 import argparse
+from collections.abc import Mapping
+from typing import Any
 
 from blazar.cli.command import Command, add_json
 from blazar.cli.context import Context
@@ -34,18 +36,26 @@ class Pull(Command):
         if context.env.get("BLAZAR_HOST"):
             context.out.note(f"pull works on this machine's data dir {context.located.paths.data_dir}, "
                              f"not on BLAZAR_HOST")
-        means = means_of(context.config, chooser(census))
+        means = means_of(context.config, chooser(census), context.bucket)
         with context.out.progress() as progress:
             model = pull(context.store, args.reference, means, args.name, TerminalTeller(context.out, progress))
-        if model["changed"]:
-            context.tell_daemon("changed", what="store")
+        context.tell_daemon("changed", what="store")  # an installed model may have got another name
         if context.out.as_json:
             context.out.json(model)
         elif model["changed"]:
-            context.out.line(f"installed {model['name']}; try it with `blazar run {model['name']} \"Hello\"`")
+            context.out.line(f"installed {model['name']}{self._use(model)}")
         else:
             context.out.line(f"{model['name']} is installed already")
         return 0
+
+    @staticmethod
+    def _use(model: Mapping[str, Any]) -> str:
+        """What the new model is good for, to end a sentence with."""
+        if model["format"] != "gguf":
+            return f"; no engine here reads {model['format']} files yet, so it only waits"
+        if "embedding" in model["capabilities"]:
+            return "; it embeds texts: `/v1/embeddings` and `/api/embed`"
+        return f"; try it with `blazar run {model['name']} \"Hello\"`"
 
     @staticmethod
     def _list(context: Context) -> int:

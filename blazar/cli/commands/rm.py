@@ -20,10 +20,17 @@ class Rm(Command):
     def run(self, args: argparse.Namespace, context: Context) -> int:
         daemon = context.ask_daemon()
         for model in args.models:
-            if daemon:
-                context.client.delete("/api/delete", {"model": model})
-            else:
-                context.store.remove(model)
-                context.tell_daemon("changed", what="store")  # one that runs, but did not answer HTTP
-            context.out.line(f"removed {model}")
+            stays = self._remove(model, daemon, context)
+            also = f", another name for {stays}, which stays; `blazar rm {stays}` removes that too" if stays else ""
+            context.out.line(f"removed {model}{also}")
         return 0
+
+    @staticmethod
+    def _remove(model: str, daemon: bool, context: Context) -> str | None:
+        """Remove what is called `model`; the model that stays, when that was only an alias of it."""
+        if daemon:
+            stays = context.client.delete("/api/delete", {"model": model}).get("stays")
+            return str(stays) if stays else None
+        removed = context.store.remove(model)
+        context.tell_daemon("changed", what="store")  # one that runs, but did not answer HTTP
+        return removed["name"] if removed["stays"] else None

@@ -35,6 +35,7 @@ class Build(Command):
         from pathlib import Path
 
         from blazar.engines.install import build, sources, toolchain
+        from blazar.engines.install.retention import pins
         from blazar.engines.install.shelf import Shelf
         env = context.env
         tools = toolchain.find(args.flavour, args.arch, env)
@@ -49,7 +50,7 @@ class Build(Command):
             return 0
         with context.out.steps() as steps:
             made, gone = build.build(Shelf(context.located.paths), plan, not args.no_use, args.again,
-                                     context.config.keep_tags, steps, env)
+                                     context.config.keep_tags, pins(context.config), steps, env)
         context.tell_daemon("changed", what="engines")
         state = ("it serves " + ", ".join(args.serves) if args.lane else "it is in use now" if made.active else
                  f"`blazar engine use {made.tag}` takes it into use")

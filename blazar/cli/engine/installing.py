@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 def installer(context: Context, progress: Progress) -> "Installer":
     from blazar.engines.install.installer import Installer, Wishes
-    return Installer(context.located.paths, Wishes.configured(context.config), context.out.note, progress)
+    wishes = Wishes.configured(context.config, context.bucket)
+    return Installer(context.located.paths, wishes, context.out.note, progress)
 
 
 def tell(context: Context, outcome: "Outcome") -> None:

@@ -51,7 +51,7 @@ class Lane(Command):
     def _install(self, forks: "Forks", name: str, context: Context) -> int:
         from blazar.engines.install.installer import Wishes
         with context.out.progress() as progress:
-            build, changed = forks.install(name, Wishes.configured(context.config), progress)
+            build, changed = forks.install(name, Wishes.configured(context.config, context.bucket), progress)
         if context.out.as_json:
             context.out.json({**build.to_dict(), "changed": changed})
         else:

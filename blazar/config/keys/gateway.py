@@ -11,7 +11,7 @@ SETTINGS = (
             doc="TCP port to listen on; 0 lets the system choose one, which is then printed."),
     Setting("model_load_timeout_secs", Int(1, 86400), None, group="gateway",
             doc="Seconds a model may take to become ready, whatever its engine; unset, each engine has its own."),
-    Setting("server_timeout_secs", Int(1, 7 * 86400), None, group="gateway",
+    Setting("server_timeout_secs", Int(1, 7 * 86400), None, group="gateway", lane="llamacpp", flag="--timeout",
             doc="Seconds a request to a child may take; unset means an hour."),
     Setting("child_header_timeout_secs", Int(0, 86400), 120, group="gateway",
             doc="Seconds to wait for the head of a child's answer; 0 = for ever."),

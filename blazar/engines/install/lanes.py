@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urljoin
 
-from blazar.engines.install import answers
+from blazar.engines.install.answers import NoAnswer, get, is_address
 from blazar.errors import CatalogRefused
 
 FORMAT = 1
@@ -35,8 +35,8 @@ NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_LINE = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]{1,200}")
-"""A line of text: nothing that steers a terminal, turns its direction, or is half a character."""
+_URL = re.compile(r"[!-~]{1,2000}")
+_LINE = re.compile(r".{1,200}")
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,9 @@ class Lane:
 def read_catalog(url: str) -> list[Lane]:
     """What the catalog at `url` holds. Raises CatalogRefused."""
     try:
-        text = answers.get(url, MOST_BYTES)
-    except answers.Unanswered as error:
+        return parse(get(url, MOST_BYTES), url)
+    except NoAnswer as error:
         raise CatalogRefused(url=url, reason=str(error)) from error
-    return parse(text, url)
 
 
 def parse(text: bytes, url: str) -> list[Lane]:
@@ -130,21 +129,28 @@ def _lane(value: Any, where: str, url: str) -> Lane:
     superseded = fields["superseded"]
     _need(isinstance(superseded, dict) and set(superseded) <= set(architectures),
           f"superseded of {name} names other architectures than its own")
-    return Lane(name, _text(fields["summary"], f"the summary of {name}", _LINE),
-                architectures,
+    summary = _text(fields["summary"], f"the summary of {name}", _LINE)
+    _need(summary.isprintable(), f"the summary of {name} has characters that are not to be seen: {summary[:60]!r}")
+    return Lane(name, summary, architectures,
                 tuple(_asset(entry, name, url) for entry in _list(fields["assets"], f"assets of {name}", MOST_ASSETS)),
                 {word: _number(number, f"superseded of {name}", 10**9) for word, number in superseded.items()})
 
 
 def _asset(value: Any, name: str, url: str) -> LaneAsset:
     fields = _fields(value, f"an asset of {name}", "flavour", "machine", "url", "sha256", "size")
-    _need(isinstance(fields["url"], str), f"an url of {name} is no text")
-    try:
-        place = urljoin(url, fields["url"])
-    except ValueError:
-        place = ""
-    _need(answers.is_address(place), f"an url of {name} is neither http nor https")
+    place = _place(fields["url"], f"an url of {name}", url)
     return LaneAsset(_text(fields["flavour"], f"a flavour of {name}", _WORD),
                      _text(fields["machine"], f"a machine of {name}", _WORD), place,
                      _text(fields["sha256"], f"a sha256 of {name}", _SHA256),
                      _number(fields["size"], f"a size of {name}", LARGEST_ASSET))
+
+
+def _place(value: Any, where: str, url: str) -> str:
+    """The address of an asset; it may be relative to the catalog's."""
+    text = _text(value, where, _URL)
+    try:
+        place = urljoin(url, text)
+    except ValueError:
+        place = ""
+    _need(is_address(place), f"{where} is no address of a web server: {text[:60]!r}")
+    return place

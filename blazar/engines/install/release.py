@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from blazar.download.remote import LARGEST
-from blazar.engines.install import answers
+from blazar.engines.install.answers import NoAnswer, get, is_address
 from blazar.errors import ReleaseNotFound, ReleasesUnreachable
 
 API = "https://api.github.com"
@@ -24,6 +23,9 @@ LOOKED_AT = 20
 """How many releases back one with a build for this machine is looked for: the newest may still be uploading."""
 MOST_BYTES = 8 << 20
 """Of one answer of the API; twenty releases of llama.cpp are a megabyte."""
+LARGEST = 1 << 40
+"""Bytes of a file that may be true."""
+ACCEPT = "application/vnd.github+json, */*"
 
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}")
@@ -73,7 +75,10 @@ class Releases:
 
     def newest(self) -> list[Release]:
         """The last releases, the newest first, prereleases among them."""
-        found = self._json(f"{self._root}?per_page={LOOKED_AT}")
+        try:
+            found = self._json(f"{self._root}?per_page={LOOKED_AT}")
+        except ReleaseNotFound as error:
+            raise ReleasesUnreachable(url=self._root, reason=f"the server knows no repository {self.repo}") from error
         if not isinstance(found, list):
             raise ReleasesUnreachable(url=self._root, reason="the answer is no list of releases")
         releases = [self._release(plain) for plain in found if isinstance(plain, dict) and not plain.get("draft")]
@@ -87,7 +92,7 @@ class Releases:
         stamped = self._stamped(release)
         if stamped is None:
             return release
-        build = self._one(f"tags/{stamped}", stamped)
+        build = self._one(f"tags/{stamped}", stamped)  # one step: stamps may stand in a circle
         if build is None:
             raise ReleaseNotFound(tag=stamped, repo=self.repo)
         return build
@@ -144,12 +149,12 @@ class Releases:
 
     def _asset(self, tag: str, plain: Mapping[str, Any]) -> Asset | None:
         name, url = plain.get("name"), plain.get("browser_download_url")
-        if not isinstance(name, str) or not _NAME.fullmatch(name) or not answers.is_address(url):
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(url, str) or not is_address(url):
             return None
         size, digest = plain.get("size"), str(plain.get("digest") or "").lower()
         kind, _, value = digest.partition(":")
         return Asset(name, f"{self._files}/{tag}/{name}" if self._files else url,
-                     size if type(size) is int and 0 < size < LARGEST else None,
+                     size if type(size) is int and 0 < size <= LARGEST else None,
                      value if kind == "sha256" and _SHA256.fullmatch(value) else None)
 
     def _json(self, url: str) -> Any:
@@ -161,9 +166,9 @@ class Releases:
     def _get(self, url: str, most: int) -> bytes:
         """The body of an answer of at most `most` bytes. A 404 raises ReleaseNotFound."""
         try:
-            return answers.get(url, most, "application/vnd.github+json, */*")
-        except answers.Unanswered as error:
-            if error.code == 404:
+            return get(url, most, ACCEPT)
+        except NoAnswer as error:
+            if error.status == 404:
                 raise ReleaseNotFound(tag="of this name", repo=self.repo) from error
             raise ReleasesUnreachable(url=url, reason=str(error)) from error
 

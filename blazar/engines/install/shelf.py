@@ -9,17 +9,18 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
+from blazar.download.sweep import is_given_up
 from blazar.engines.builds import Build, Builds
 from blazar.engines.routing import KIND
 from blazar.errors import BuildInUse, BuildNotFound, EnginesBusy, UsageRefused
 from blazar.models.base import open_database
 from blazar.models.engine import Engine
-from blazar.paths import Paths
+from blazar.paths import Paths, flush_folder
 from blazar.store.locks import told_in_words, try_lock
 from blazar.store.schema import prepare_database
+from blazar.units import timestamp
 
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -32,7 +33,7 @@ class Shelf:
 
     @property
     def downloads(self) -> Path:
-        """Where archives arrive; a partial one stays there, to be resumed."""
+        """Where archives arrive; a partial one stays there, to be resumed, until it is given up."""
         return self._incoming / "downloads"
 
     @contextlib.contextmanager
@@ -48,6 +49,8 @@ class Shelf:
             prepare_database(self.paths, holds_daemon_lock=False)
             open_database(self.paths.database)
             self._sweep()
+            if is_given_up(self.downloads):
+                self.keep_downloads(())
             yield
         finally:
             os.close(lock)
@@ -72,16 +75,21 @@ class Shelf:
 
     def place(self, folder: Path, program: Path, tag: str, flavour: str, source: str,
               sha256: str | None, kind: str = KIND) -> Build:
-        """Make the finished `folder` the build `tag`, whose program lies in it; it is not in use yet."""
+        """Make the finished `folder` the build `tag`, whose program lies in it.
+
+        A new build is not in use yet; one that takes the place of another is what that was.
+        """
         home = self.paths.engines / checked(tag)
         with told_in_words(home):
             flush_folders(folder)
             self._retire(tag)  # a folder without a row: what a kill between the two next lines left
             folder.rename(home)
-            _flush(self.paths.engines)
+            flush_folder(self.paths.engines)
         path = home / program.relative_to(folder)
-        Engine.put(kind=kind, tag=tag, path=str(path.relative_to(self.paths.data_dir)), flavour=flavour,
-                   source=source, sha256=sha256, installed_at=_now(), active=False, pinned=False, turn=0)
+        place = Engine.find(kind, tag) or {"active": False, "pinned": False, "turn": 0}
+        Engine.put(**{**place, "kind": kind, "tag": tag, "path": str(path.relative_to(self.paths.data_dir)),
+                      "flavour": flavour, "source": source, "sha256": sha256,
+                      "installed_at": timestamp("milliseconds")})
         self._sweep()
         return self.builds.find(tag)
 
@@ -124,16 +132,4 @@ def checked(tag: str) -> str:
 def flush_folders(top: Path) -> None:
     """Make the names in `top` and below durable; whoever wrote the files has flushed them."""
     for folder, _, _ in os.walk(top):
-        _flush(Path(folder))
-
-
-def _flush(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        flush_folder(Path(folder))

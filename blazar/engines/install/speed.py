@@ -9,19 +9,18 @@ import contextlib
 import http.client
 import json
 import os
-import shutil
 import signal
-import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from blazar.engines.oneshot import ending, kept, last_words
+from blazar.engines.oneshot import ending, guarded, kept, last_words
 from blazar.engines.program import EMBEDDED_MODULE, Program
 from blazar.paths import package_home
+from blazar.store.scratch import scratch
+from blazar.transport import connection_to
 from blazar.units import format_duration
 
 START_LIMIT = 60.0
@@ -75,11 +74,11 @@ def decode_rate(program: Program, model: Path, extra: Mapping[str, str]) -> floa
 @contextlib.contextmanager
 def served(program: Program, model: Path, extra: Mapping[str, str], ctx: int = CTX) -> Iterator[Path]:
     """The socket of an engine that serves `model` for as long as the block lasts. Raises Fault."""
-    with tempfile.TemporaryDirectory(prefix="blazar-engine-") as folder:
-        address = Path(folder) / "engine.sock"
+    with scratch("engine") as folder:
+        address = folder / "engine.sock"
         argv = [*program.argv, "--model", str(model), "--host", str(address), "--port", "8080", "--parallel", "1",
                 "--ctx-size", str(ctx)]
-        with open(Path(folder) / "log", "w+b") as log, _running(argv, environment(program, extra), log) as engine:
+        with open(folder / "log", "w+b") as log, _running(argv, environment(program, extra), log) as engine:
             _wait_ready(engine, address, log)
             yield address
 
@@ -87,7 +86,7 @@ def served(program: Program, model: Path, extra: Mapping[str, str], ctx: int = C
 def ask(address: Path, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
     """The JSON object that the engine answers to a POST of `body`. Raises Fault."""
     try:
-        with contextlib.closing(_Connection(address, LOAD_LIMIT)) as connection:
+        with contextlib.closing(connection_to(str(address), LOAD_LIMIT)) as connection:
             connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
             response = connection.getresponse()
             text = response.read(ANSWER_BYTES)
@@ -108,9 +107,7 @@ def environment(program: Program, extra: Mapping[str, str]) -> dict[str, str]:
 @contextlib.contextmanager
 def _running(argv: list[str], env: Mapping[str, str], log: Any) -> Iterator["subprocess.Popen[bytes]"]:
     """The engine, in a session of its own, for as long as the block lasts; it ends when we are killed, too."""
-    setpriv = shutil.which("setpriv")
-    guarded = [setpriv, "--pdeathsig", "KILL", *argv] if setpriv else argv
-    with subprocess.Popen(guarded, env=dict(env), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
+    with subprocess.Popen(guarded(argv), env=dict(env), stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
                           start_new_session=True) as engine:
         try:
             yield engine
@@ -137,7 +134,7 @@ def _read(log: Any) -> str:
 
 def _healthy(address: Path) -> bool:
     try:
-        with contextlib.closing(_Connection(address, 5.0)) as connection:
+        with contextlib.closing(connection_to(str(address), 5.0)) as connection:
             connection.request("GET", "/health")
             return connection.getresponse().status == 200
     except (OSError, http.client.HTTPException):
@@ -149,7 +146,7 @@ def _write(address: Path, tokens: int) -> float:
     body = json.dumps({"prompt": PROMPT, "n_predict": tokens, "ignore_eos": True, "temperature": 0, "stream": True,
                        "cache_prompt": False})
     try:
-        with contextlib.closing(_Connection(address, LOAD_LIMIT)) as connection:
+        with contextlib.closing(connection_to(str(address), LOAD_LIMIT)) as connection:
             asked = time.monotonic()
             connection.request("POST", "/completion", body, {"Content-Type": "application/json"})
             response = connection.getresponse()
@@ -164,7 +161,10 @@ def _write(address: Path, tokens: int) -> float:
 
 
 def _count(lines: Iterable[bytes], deadline: float) -> int:
-    """Tokens of an answer, as its last event before `deadline` tells them; some make no event of their own."""
+    """Tokens of an answer, as its last event before `deadline` tells them; some make no event of their own.
+
+    An engine that cannot make sense of what the model wrote ends the answer with an error; what came before counts.
+    """
     written = 0
     for line in lines:
         if line.startswith(b"data: {"):
@@ -172,21 +172,12 @@ def _count(lines: Iterable[bytes], deadline: float) -> int:
                 event = json.loads(line[len(b"data: "):])
             except ValueError as error:
                 raise Fault(f"it wrote what is no JSON: {line[:80]!r}") from error
+            if "error" in event and written == 0:
+                raise Fault(f"it answered {json.dumps(event['error'])[:300]}")
+            if "error" in event:
+                break
             count = event.get("tokens_predicted")
             written = count if isinstance(count, int) else written + 1
             if event.get("stop") or time.monotonic() > deadline:
                 break
     return written
-
-
-class _Connection(http.client.HTTPConnection):
-    """HTTP over a Unix socket."""
-
-    def __init__(self, address: Path, timeout: float) -> None:
-        super().__init__("localhost", timeout=timeout)
-        self._address = str(address)
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._address)

@@ -10,8 +10,6 @@ from pathlib import Path
 from blazar.engines import oneshot
 from blazar.errors import BuildToolsMissing
 
-FLAVOURS = ("cpu", "cuda")
-
 NEWEST_GCC = (
     # CUDA version from which it holds, newest major version of g++ that its nvcc accepts
     ((11, 0), 9), ((11, 1), 10), ((11, 5), 11), ((12, 0), 12), ((12, 4), 13), ((12, 8), 14), ((13, 0), 15),

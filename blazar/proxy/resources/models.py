@@ -34,6 +34,12 @@ def show(gateway: Gateway, request: Request, route: Route) -> None:
     request.answer(200, dumps(ollama_listing.show({"model": gateway.supervisor.describe(name)})))
 
 
+def explain(gateway: Gateway, request: Request, route: Route) -> None:
+    """How a model is loaded, or would be, with a reason for each number."""
+    name = _allowed_name(gateway, request, _body_name(request))
+    request.answer(200, dumps(gateway.supervisor.explain(name)))
+
+
 def ps(gateway: Gateway, request: Request, route: Route) -> None:
     """Loaded models, with the wall-clock time at which each will be unloaded if nobody asks for it."""
     listed = _listed(gateway, request)
@@ -48,7 +54,7 @@ def delete(gateway: Gateway, request: Request, route: Route) -> None:
     name = _allowed_name(gateway, request, reference)
     is_one = is_alias(reference, gateway.directory.models, gateway.directory.aliases)
     gateway.supervisor.remove(str(parse(reference)) if is_one else name)
-    request.answer(200, b"")
+    request.answer(200, dumps({"status": "success", "stays": name}) if is_one else b"")
 
 
 def _listed(gateway: Gateway, request: Request) -> dict[str, dict[str, Any]]:

@@ -57,7 +57,7 @@ class Admission:
             lambda: ClientGone() if exchange.sink.gone or exchange.ended_by is None else exchange.ended_by)
         exchange.sink.watch(exchange.interrupt)
         try:
-            endpoint = self._supervisor.ensure_ready(exchange.model)
+            endpoint = self._supervisor.ensure_ready(exchange.place)
         finally:
             exchange.sink.unwatch()
             exchange.interrupt = None

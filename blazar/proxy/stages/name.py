@@ -1,18 +1,23 @@
-"""Stage `name`: the canonical name of the model that was asked for, and what was given with it."""
+"""Stage `name`: the canonical name of the model that was asked for, and what was given with it or configured for it."""
 
+from blazar.config.config import Config
+from blazar.config.effective import overlay
 from blazar.proxy.directory import Directory
 from blazar.proxy.exchange import Exchange
 from blazar.proxy.preset import Preset
 
 
 class Name:
-    def __init__(self, directory: Directory, preset: Preset) -> None:
+    def __init__(self, directory: Directory, preset: Preset, config: Config) -> None:
         self._directory = directory
+        self._config = config
         self._preset = preset
 
     def __call__(self, exchange: Exchange) -> None:
         exchange.model = self._directory.resolve(exchange.asked)
         model = self._directory.models[exchange.model]
         exchange.context_length = model.get("context_length") or 0
-        if "defaults" in model:
-            self._preset.add(exchange, model["defaults"])
+        settings = overlay(self._config, exchange.model) if self._config.model_overrides else {}
+        sampler = settings.get("sampler_defaults")
+        if "defaults" in model or sampler:
+            self._preset.add(exchange, model.get("defaults") or {}, sampler or {})

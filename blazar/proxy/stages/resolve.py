@@ -1,12 +1,39 @@
-"""Stage `resolve`: the endpoint that the directory knows for the model; None when it is not loaded."""
+"""Stage `resolve`: the child that an attempt goes to, and its endpoint, None when it is not loaded.
 
+With `replicas` a model has several. The first in the order of the request's own beginning that is loaded and has a
+slot free gets it; when none has, one more is loaded, and when all are, the first one's queue it is.
+"""
+
+from blazar.config.config import Config
+from blazar.config.effective import overlay
+from blazar.proxy.affinity import order, prefix_of
 from blazar.proxy.directory import Directory
 from blazar.proxy.exchange import Exchange
+from blazar.proxy.ledger import Ledger
+from blazar.transport import Endpoint, place_of
 
 
 class Resolve:
-    def __init__(self, directory: Directory) -> None:
+    def __init__(self, directory: Directory, ledger: Ledger, config: Config) -> None:
         self._directory = directory
+        self._ledger = ledger
+        self._config = config
 
     def __call__(self, exchange: Exchange) -> None:
-        exchange.endpoint = self._directory.endpoint(exchange.model)
+        replicas = self._replicas(exchange.model) if self._config.model_overrides else 1
+        exchange.place = exchange.model if replicas == 1 else self._choose(exchange, replicas)
+        exchange.endpoint = self._directory.endpoint(exchange.place)
+
+    def _replicas(self, model: str) -> int:
+        settings = overlay(self._config, model)
+        return settings.get("replicas") or 1
+
+    def _choose(self, exchange: Exchange, replicas: int) -> str:
+        prefix = prefix_of(exchange.payload, exchange.upstream_body or exchange.body)
+        places = [place_of(exchange.model, number) for number in order(prefix, replicas)]
+        loaded = {place: endpoint for place in places if (endpoint := self._directory.endpoint(place))}
+        free = next((place for place, endpoint in loaded.items() if self._has_room(endpoint)), None)
+        return free or next((place for place in places if place not in loaded), places[0])
+
+    def _has_room(self, endpoint: Endpoint) -> bool:
+        return self._ledger.use_of(endpoint.child_id)["in_flight"] < endpoint.slots

@@ -47,6 +47,10 @@ def nvmlDeviceGetCudaComputeCapability(handle):
     return _first(handle, (8, 9))
 
 
+def nvmlDeviceGetUUID(handle):
+    return _first(handle, b"GPU-dee1e25b-b3b5-007e-2b55-79f2d0f2ebe5")
+
+
 def _first(handle, value):
     if handle:
         raise NVMLError("not supported")

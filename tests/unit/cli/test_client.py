@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from blazar.cli.client import Client, find, refusal, url_of
-from blazar.errors import BlazarError, CertificateUntrusted, DaemonUnreachable, UsageRefused
+from blazar.errors import ApiKeyRefused, BlazarError, CertificateUntrusted, DaemonUnreachable, UsageRefused
 from blazar.paths import Paths
 from blazar.tls import server_context
 from tests.support.certificates import certificate
@@ -114,10 +114,19 @@ def test_an_error_inside_a_stream_is_raised_after_what_came_before(server):
 
 
 def test_a_refused_request_raises_the_daemon_s_words(server):
-    server.answers["/api/ps"] = (401, b'{"error": "this server needs an API key"}')
-    with pytest.raises(BlazarError, match="needs an API key") as caught:
+    server.answers["/api/ps"] = (403, b'{"error": "this API key may not"}')
+    with pytest.raises(BlazarError, match="this API key may not") as caught:
         Client(server.url).get("/api/ps")
-    assert caught.value.status == 401
+    assert caught.value.status == 403
+
+
+@pytest.mark.parametrize(("key", "reason"), [
+    (None, "asks for an API key"), ("old", "does not know the API key in BLAZAR_API_KEY")])
+def test_a_daemon_that_wants_a_key_is_told_in_words_of_the_command_line(server, key, reason):
+    server.answers["/api/ps"] = (401, b'{"error": "send `Authorization: Bearer <key>`"}')
+    with pytest.raises(ApiKeyRefused) as caught:
+        Client(server.url, key).get("/api/ps")
+    assert caught.value.message == f"the daemon at {server.url} {reason}; set BLAZAR_API_KEY to one of its API keys"
 
 
 def test_an_answer_that_is_not_json_is_told(server):

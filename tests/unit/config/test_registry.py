@@ -86,12 +86,12 @@ def test_overlays_name_fields():
     assert same <= {setting.overlay for setting in SETTINGS.values()}
 
 
-def test_only_four_flags_so_far():
-    flags = {name: (one.lane, one.flag, one.emit) for name, one in SETTINGS.items() if one.flag}
-    assert flags == {"default_ctx": ("llamacpp", "--ctx-size", "always"),
-                     "slots": ("llamacpp", "--parallel", "changed"),
-                     "batch_size": ("llamacpp", "--batch-size", "changed"),
-                     "ubatch_size": ("llamacpp", "--ubatch-size", "changed")}
+def test_a_flag_has_a_lane_and_no_two_settings_have_the_same():
+    flags = [(one.lane, one.flag) for one in SETTINGS.values() if one.flag]
+    assert len(set(flags)) == len(flags) > 90
+    assert {lane for lane, _ in flags} == {"llamacpp"}
+    assert [name for name, one in SETTINGS.items() if one.emit == "always"] == ["default_ctx", "idle_sleep_secs"]
+    assert all(one.flag for one in SETTINGS.values() if one.no_flag or one.written)
 
 
 def test_groups_are_those_of_the_manual():

@@ -8,7 +8,7 @@ from tests.support.config_files import load_text
 
 
 def test_names_are_unique():
-    assert len({rule.name for rule in RULES}) == len(RULES) == 42
+    assert len({rule.name for rule in RULES}) == len(RULES) == 43
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
@@ -69,7 +69,9 @@ def test_ladder_refuses_and_the_owner_may_insist(url, tmp_path):
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "box.lan"])
 @pytest.mark.parametrize("tool", ["agent = true", "server_tools = true", 'server_tools = "all"',
-                                  'mcp_servers_config = "/etc/mcp.json"', 'mcp_servers_json = "{}"'])
+                                  'mcp_servers_config = "/etc/mcp.json"', 'mcp_servers_json = "{}"',
+                                  '[model_overrides.m]\nextra_args = ["--tools", "all"]',
+                                  '[model_overrides.m]\nextra_args = ["--top-k", "7", "-ag"]'])
 def test_engine_tools_are_not_exposed(host, tool, tmp_path):
     with pytest.raises(ConfigRefused, match="lets anyone who reaches"):
         load_text(f'host = "{host}"\n{tool}', tmp_path)

@@ -73,3 +73,14 @@ def test_a_pin_that_names_nothing_fails(tmp_path):
     finding = find(tmp_path)
     assert finding.state == "fail" and "solo is pinned to the engine 'b9'" in finding.found
     assert "installed are b7" in finding.found
+
+
+def test_a_pin_to_a_fork_is_no_fault(tmp_path):
+    folder = with_build(tmp_path, config='[model_overrides.solo]\nengine = "fork-x"\n')
+    made(folder / "engines" / "fork-x" / "llama-server")
+    Builds(locate({"HOME": str(tmp_path)}).paths).every()
+    Engine.put(kind="llamacpp-fork", tag="fork-x", path="engines/fork-x/llama-server", flavour="cpu", source="a lane",
+               installed_at="2026-01-02T03:04:05Z")
+    close_database()
+    finding = find(tmp_path)
+    assert (finding.state, finding.found) == ("ok", f"llamacpp: the build b7, {folder}/engines/b7/llama-server")

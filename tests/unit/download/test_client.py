@@ -1,8 +1,6 @@
 """Proxies and certificates, with real ones."""
 
-import shutil
 import ssl
-import subprocess
 
 import pytest
 
@@ -11,6 +9,7 @@ from blazar.download.fetch import Source, fetch
 from blazar.download.retry import Patience
 from blazar.errors import DownloadFailed
 from tests.servers.file_server import FileServer
+from tests.support.certificates import certificate
 from tests.support.downloads import content, names
 
 DATA = content(64 * 1024)
@@ -73,21 +72,15 @@ def test_an_address_is_shown_without_its_secrets():
 
 
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    """A certificate for localhost that is its own authority."""
-    if shutil.which("openssl") is None:
-        pytest.skip("there is no openssl to make a certificate with")
-    folder = tmp_path_factory.mktemp("certificate")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                    "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
-                    "-keyout", "key", "-out", "cert"], cwd=folder, check=True, capture_output=True)
-    return folder
+def localhost(tmp_path_factory):
+    """A certificate for that name alone, which is its own authority."""
+    return certificate(tmp_path_factory.mktemp("certificate"), "localhost", addresses=())
 
 
 @pytest.fixture
-def secure(certificate):
+def secure(localhost):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate / "cert", certificate / "key")
+    context.load_cert_chain(localhost.cert, localhost.key)
     with FileServer(context, "localhost") as server:
         server.put("/m", DATA)
         yield server
@@ -103,22 +96,22 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_at_once(secure, tmp_pa
 
 
 @pytest.mark.parametrize("connections", [1, 8])
-def test_an_authority_that_the_environment_names_is_trusted(secure, certificate, tmp_path, monkeypatch, connections):
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "cert"))
+def test_an_authority_that_the_environment_names_is_trusted(secure, localhost, tmp_path, monkeypatch, connections):
+    monkeypatch.setenv("SSL_CERT_FILE", str(localhost.cert))
     data = content(33 * 1024 * 1024)
     secure.put("/large", data)
     assert fetch(Source(secure.url("/large")), tmp_path / "m", connections=connections).size == len(data)
     assert secure.sent("/large") == len(data)
 
 
-def test_a_certificate_for_another_host_is_refused(secure, certificate, tmp_path, monkeypatch):
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "cert"))
+def test_a_certificate_for_another_host_is_refused(secure, localhost, tmp_path, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(localhost.cert))
     with pytest.raises(DownloadFailed, match="cannot be trusted"):
         fetch(Source(secure.url("/m").replace("localhost", "127.0.0.1")), tmp_path / "m", patience=quick())
 
 
-def test_no_redirect_leads_out_of_https(secure, certificate, tmp_path, monkeypatch):
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "cert"))
+def test_no_redirect_leads_out_of_https(secure, localhost, tmp_path, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(localhost.cert))
     with FileServer() as plain:
         plain.put("/m", DATA)
         secure.put("/m", b"", redirect=plain.url("/m"))

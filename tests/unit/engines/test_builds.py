@@ -2,7 +2,8 @@
 
 import pytest
 
-from blazar.engines.builds import Build, Builds
+from blazar.engines.builds import Build, Builds, uses_cards
+from blazar.engines.program import Program
 from blazar.errors import BuildNotFound
 from blazar.models.base import close_database
 from blazar.models.engine import Engine
@@ -56,3 +57,15 @@ def test_a_moved_data_dir_keeps_its_builds(tmp_path, paths):
     (build,) = Builds(Paths(tmp_path / "moved")).every()
     assert build.path == tmp_path / "moved" / "engines/b1/llama-server"
     assert build.program.argv == (str(build.path),) and build.program.tag == build.program.source == "b1"
+
+
+@pytest.mark.parametrize(("flavour", "expected"), [
+    ("cpu", False), ("cpu-arm64", False), ("vulkan", True), ("cuda-12.4", True), ("embedded", False)])
+def test_builds_for_processors_alone_use_no_card(tmp_path, flavour, expected):
+    build = Build("llamacpp", "b1", tmp_path, flavour, "x", None, "x", True, False, 0)
+    assert uses_cards(build.program, [build]) is expected
+
+
+@pytest.mark.parametrize(("source", "expected"), [("PATH", True), ("BLAZAR_ENGINE_PATH", True), ("embedded", False)])
+def test_of_other_programs_nobody_knows_it(source, expected):
+    assert uses_cards(Program("llamacpp", ("x",), source, tag=source.lower()), []) is expected

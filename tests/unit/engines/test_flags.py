@@ -8,8 +8,10 @@ from blazar.engines.manifest import Manifest
 from blazar.errors import FlagMissing
 
 
-def setting(name="batch_size", lane="llamacpp", flag="--batch-size", default=0, emit="changed", gate="skip"):
-    return SimpleNamespace(name=name, lane=lane, flag=flag, default=default, emit=emit, gate=gate)
+def setting(name="batch_size", lane="llamacpp", flag="--batch-size", default=0, emit="changed", gate="skip",
+            no_flag=None, written=None):
+    return SimpleNamespace(name=name, lane=lane, flag=flag, default=default, emit=emit, gate=gate, no_flag=no_flag,
+                           written=written)
 
 
 @pytest.mark.parametrize("one, values, expected", [
@@ -26,6 +28,10 @@ def setting(name="batch_size", lane="llamacpp", flag="--batch-size", default=0, 
     (setting(default=True), {"batch_size": False}, []),
     (setting(default=()), {"batch_size": ("a", 2)}, ["--batch-size", "a,2"]),
     (setting(default=0.0), {"batch_size": 0.25}, ["--batch-size", "0.25"]),
+    (setting(default=True, no_flag="--no-batch"), {"batch_size": False}, ["--no-batch"]),
+    (setting(default=None, no_flag="--no-batch"), {"batch_size": True}, ["--batch-size"]),
+    (setting(default=False, written=int), {"batch_size": True}, ["--batch-size", "1"]),
+    (setting(written=lambda value: value or None, emit="always"), {"batch_size": 0}, []),
 ])
 def test_a_flag_is_written_only_for_what_differs(one, values, expected):
     assert flags.argv("llamacpp", [one], values) == expected

@@ -12,25 +12,28 @@ from blazar.engines.manifest import Manifest
 from blazar.engines.program import Program
 from blazar.errors import FlagMissing
 from blazar.paths import package_home
+from blazar.planner.kv import Grade
+from blazar.planner.plan import Plan
 from tests.support.programs import HELP
 
 PROGRAM = Program("llamacpp", ("/usr/bin/llama-server",), "PATH")
 
 
 def command(settings=None, trained=32768, program=PROGRAM, secret=Path("/run/solo.apikey"), manifest=None,
-            companions=(), template=None, **facts):
+            companions=(), template=None, plan=None, **facts):
     config = Config.from_dict(settings or {})
     return LlamaCpp(SETTINGS.values()).command(Launch(
         model="solo:q4_0", file=Path("/models/solo.gguf"), facts={"format": "gguf", "context_length": trained, **facts},
         settings=effective(config, "solo:q4_0"), program=program, secret_file=secret,
-        manifest=manifest, companions=companions, template=template))
+        manifest=manifest, companions=companions, template=template, plan=plan))
 
 
 def test_argv_of_an_all_default_config():
     made = command()
     assert made.argv == (
         "/usr/bin/llama-server", "--model", "/models/solo.gguf", "--alias", "solo:q4_0",
-        "--ctx-size", "16384", "--parallel", "1", "--jinja", "--api-key-file", "/run/solo.apikey")
+        "--ctx-size", "16384", "--parallel", "1", "--jinja", "--api-key-file", "/run/solo.apikey",
+        "--sleep-idle-seconds", "300")
     assert (made.env, made.ctx, made.slots) == ({}, 16384, 1)
 
 
@@ -58,7 +61,7 @@ def test_an_embedding_model_reads_a_text_in_one_batch_and_is_pooled(pooling, sai
     words = command({"batch_size": 64, "ubatch_size": 32}, trained=512, capabilities=["embedding"],
                     pooling=pooling).argv
     start = words.index("--embeddings")
-    assert words[start:] == ("--embeddings", "--batch-size", "512", "--ubatch-size", "512", *said)
+    assert words[start:-2] == ("--embeddings", "--batch-size", "512", "--ubatch-size", "512", *said)
     assert words.count("--batch-size") == words.count("--ubatch-size") == 1
 
 
@@ -67,7 +70,8 @@ def test_other_models_do_not_embed():
 
 
 def test_an_embedding_model_of_unknown_length_keeps_the_engines_batches():
-    assert command({"default_ctx": 0}, trained=0, capabilities=["embedding"], pooling=1).argv[-1] == "--embeddings"
+    made = command({"default_ctx": 0, "idle_sleep_secs": 0}, trained=0, capabilities=["embedding"], pooling=1)
+    assert made.argv[-1] == "--embeddings"
 
 
 def test_no_secret_no_flag():
@@ -90,14 +94,14 @@ def test_context_is_never_more_than_trained(wanted, trained, expected):
 def test_only_gguf_is_accepted():
     assert LlamaCpp().accepts({"format": "gguf"})
     assert not LlamaCpp().accepts({"format": "safetensors"})
-    assert LlamaCpp().address_flags("127.0.0.1", 0) == ("--host", "127.0.0.1", "--port", "0")
+    assert LlamaCpp().address_flags(("127.0.0.1", 0)) == ("--host", "127.0.0.1", "--port", "0")
 
 
 def test_files_beside_the_model_have_flags_of_their_own():
     made = command(companions=(("projector", Path("/p")), ("draft", Path("/d")), ("adapter", Path("/a")),
                                ("adapter", Path("/b"))), template=Path("/t.jinja"))
     start = made.argv.index("--mmproj")
-    assert made.argv[start:] == ("--mmproj", "/p", "--lora", "/a,/b", "--chat-template-file", "/t.jinja")
+    assert made.argv[start:-2] == ("--mmproj", "/p", "--lora", "/a,/b", "--chat-template-file", "/t.jinja")
 
 
 @pytest.mark.parametrize("build", ["llama-server-b10434", "llama-server-b11434"])
@@ -107,7 +111,7 @@ def test_a_real_build_has_every_flag_that_is_written(build, facts):
     settings = {"batch_size": 64, "ubatch_size": 32, "slots": 2}
     made = command(settings, manifest=manifest, **facts)
     assert made == command(settings, **facts) and made.skipped == ()
-    address = LlamaCpp().address_flags("127.0.0.1", 0)
+    address = LlamaCpp().address_flags(("127.0.0.1", 0))
     assert all(manifest.has(word) for word in (*made.argv, *address) if word.startswith("--"))
 
 
@@ -131,3 +135,21 @@ def test_what_cannot_be_done_without_is_refused(flag, what, facts):
         command(manifest=without(flag), **facts)
     refused = f"{what} needs another engine, since the engine /usr/bin/llama-server has no {flag}; "
     assert refused in caught.value.message
+
+
+def test_a_plan_adds_the_layers_on_cards_and_their_numbers():
+    cards = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "0,1"}
+    made = command({"engine_env": {"GGML_X": "1"}}, plan=Plan(4096, 1, Grade(), (), gpu_layers=20, env=cards))
+    assert made.argv[made.argv.index("--gpu-layers") + 1] == "20" and made.env == {"GGML_X": "1", **cards}
+    assert command(plan=Plan(4096, 1, Grade(), ())) == command()
+    assert "the plan has no effect" in command(plan=Plan(4096, 1, Grade(), (), gpu_layers=20),
+                                               manifest=without("--gpu-layers")).skipped[0]
+
+
+@pytest.mark.parametrize("planned, words", [
+    ({"cache_type_k": "q8_0", "cache_type_v": "q4_0"}, ["--cache-type-k", "q8_0", "--cache-type-v", "q4_0"]),
+    ({"tensor_split": "20,13"}, ["--tensor-split", "20,13"]), ({"cpu_moe_n": 7}, ["--n-cpu-moe", "7"]),
+    ({"cache_ram_mb": 2457}, ["--cache-ram", "2457"])])
+def test_what_a_plan_replaces_becomes_flags(planned, words):
+    made = command(planned).argv
+    assert list(made[made.index(words[0]):][:len(words)]) == words

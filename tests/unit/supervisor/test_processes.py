@@ -2,6 +2,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -96,3 +97,15 @@ def test_sweep_ends_only_its_own_and_clears_the_files(sleeper, tmp_path):
     assert ours.wait(5) == -9
     assert stranger.poll() is None
     assert [file.name for file in paths.run.iterdir()] == ["daemon.log"]
+
+
+def test_a_unix_socket_has_one_owner():
+    with tempfile.TemporaryDirectory(prefix="bz-") as folder:
+        path = f"{folder}/a b.sock"
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path)
+            assert not processes.owns_socket(os.getpid(), path), "it does not listen yet"
+            listener.listen()
+            assert processes.owns_socket(os.getpid(), path)
+            assert not processes.owns_socket(1, path)
+            assert not processes.owns_socket(os.getpid(), path + "x")

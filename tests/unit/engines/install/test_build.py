@@ -1,7 +1,6 @@
 """`blazar engine build`, with real CMake and a real compiler over a tree that builds in a second."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from blazar.engines.install.sources import local
 from blazar.errors import BuildFailed, UsageRefused
 from blazar.models.catalog import Catalog
 from blazar.paths import Paths
+from tests.support.needs import need
 from tests.support.shell import Shell
 from tests.support.small_tree import small_tree
 from tests.support.waiting import until
@@ -25,8 +25,7 @@ ENV = dict(os.environ)
 
 @pytest.fixture(autouse=True)
 def cmake():
-    if shutil.which("cmake") is None:
-        pytest.skip("there is no cmake; install it for these")
+    need("cmake")
 
 
 @pytest.fixture

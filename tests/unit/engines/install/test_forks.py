@@ -150,6 +150,7 @@ def test_a_superseded_lane_goes_days_after_the_main_engine_knows_all_of_it(serve
     forks.tend(7, NOW + 2 * DAY)
     forks.refresh(server.catalog_url)
     assert forks.tend(7, NOW + 9 * DAY - 2) == [] and forks.tend(0, NOW + 99 * DAY) == []
+    assert forks.tend(7, NOW + 9 * DAY, {"fork-one"}) == []  # a model is pinned to it
     assert forks.tend(7, NOW + 9 * DAY) == ["fork-one"]
     assert state(shelf) == (["b100", "b101"], ["b100", "b101"], [])
 

@@ -39,7 +39,11 @@ def test_a_catalog_is_read():
     (text({**LANE, "more": 1}), "lane 1 must have exactly name, summary, architectures, assets, superseded"),
     (text({**LANE, "name": "../up"}), "the name of lane 1 is '../up'"),
     (text({**LANE, "name": "One"}), "the name of lane 1 is 'One'"),
-    (text({**LANE, "summary": "\x1b[2J"}), "the summary of one is"),
+    (text({**LANE, "summary": "\x1b[2J"}), "the summary of one has characters that are not to be seen"),
+    (text({**LANE, "summary": "half \ud83d"}), "the summary of one has characters that are not to be seen"),
+    (text({**LANE, "summary": "a\u202eb"}), "the summary of one has characters that are not to be seen"),
+    (text({**LANE, "summary": ""}), "the summary of one is ''"),
+    (text({**LANE, "name": "\ud800"}), "the name of lane 1"),
     (text({**LANE, "architectures": []}), "one has no architecture"),
     (text({**LANE, "architectures": ["a b"]}), "an architecture of one is 'a b'"),
     (text({**LANE, "superseded": {"two": 1}}), "superseded of one names other architectures than its own"),
@@ -48,8 +52,14 @@ def test_a_catalog_is_read():
     (text({**LANE, "assets": [{**ASSET, "sha256": "A" * 64}]}), "a sha256 of one is"),
     (text({**LANE, "assets": [{**ASSET, "size": 0}]}), "a size of one is not a whole number up to"),
     (text({**LANE, "assets": [{**ASSET, "size": 1e3}]}), "a size of one is not a whole number up to"),
-    (text({**LANE, "assets": [{**ASSET, "url": "file:///etc/passwd"}]}), "an url of one is neither http nor https"),
-    (text({**LANE, "assets": [{**ASSET, "url": 7}]}), "an url of one is no text"),
+    (text({**LANE, "assets": [{**ASSET, "url": "file:///etc/passwd"}]}), "an url of one is no address of a web server: 'file:///etc/passwd'"),
+    (text({**LANE, "assets": [{**ASSET, "url": 7}]}), "an url of one is '7'"),
+    (text({**LANE, "assets": [{**ASSET, "url": ""}]}), "an url of one is ''"),
+    (text({**LANE, "assets": [{**ASSET, "url": "http://["}]}), "an url of one is no address of a web server: 'http://['"),
+    (text({**LANE, "assets": [{**ASSET, "url": "http://host:99999999/x"}]}), "an url of one is no address"),
+    (text({**LANE, "assets": [{**ASSET, "url": "http://a b/\n"}]}), "an url of one is"),
+    (text({**LANE, "assets": [{**ASSET, "url": "\ud800"}]}), "an url of one is"),
+    (text({**LANE, "assets": [{**ASSET, "url": "x" * 2001}]}), "an url of one is"),
     (text({**LANE, "assets": [{**ASSET, "machine": ""}]}), "a machine of one is ''")])
 def test_anything_else_refuses_all_of_it(document, reason):
     with pytest.raises(CatalogRefused) as told:
@@ -61,7 +71,7 @@ def test_anything_else_refuses_all_of_it(document, reason):
 @pytest.mark.parametrize(("reply", "reason"), [
     (Reply(404, b"no"), "the server answered 404 Not Found"),
     (Reply(200, b" " * (MOST_BYTES + 1)), "the answer is over 1.0 MiB"),
-    (Reply(200, text(LANE), announced=100_000), "the answer ended after"),
+    (Reply(200, text(LANE), announced=100_000), "the answer ended after 301 of 100000 bytes"),
     (Reply(302, headers={"Location": "file:///etc/passwd"}), "the server answered 302 .* is not allowed")])
 def test_what_servers_do(reply, reason):
     with FileServer() as server:

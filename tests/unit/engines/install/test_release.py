@@ -104,6 +104,11 @@ def test_answers_that_are_none(server, fault, words):
     assert refused.value.message.endswith("; what is installed stays as it is, try again later")
 
 
+def test_a_repository_that_is_not_there(server):
+    with pytest.raises(ReleasesUnreachable, match="the server knows no repository me/typo; what is installed stays"):
+        Releases(server.base, "me/typo").newest()
+
+
 def test_nobody_there():
     with pytest.raises(ReleasesUnreachable, match="Connection refused"):
         Releases("http://127.0.0.1:9").newest()
@@ -114,10 +119,16 @@ def test_odd_entries_are_passed_over(server):
     server.releases[0]["assets"] += [None, {}, {"name": "../../x", "browser_download_url": "http://x"},
                                      {"name": "ok.txt", "browser_download_url": 7},
                                      {"name": "odd.txt", "browser_download_url": "http://x", "size": "big",
-                                      "digest": "md5:1"}]
+                                      "digest": "md5:1"},
+                                     {"name": "huge.txt", "browser_download_url": "http://x", "size": 10**30}]
+    server.releases[0]["assets"] += [
+        {"name": "a.txt", "browser_download_url": url}
+        for url in ("http://[", "http://x:999999/", "file:///etc/passwd", "ftp://x/y", "", "//x", "http://",
+                    "http://a b/", "http://x/\ud800")]
     server.releases += [7, {"tag_name": "../up", "assets": []}, {"tag_name": "b2"}]
     (release,) = Releases(server.base).newest()
-    assert [(asset.name, asset.sha256) for asset in release.assets][1:] == [("odd.txt", None)]
+    assert [(asset.name, asset.sha256) for asset in release.assets][1:] == [("odd.txt", None), ("huge.txt", None)]
+    assert [asset.size for asset in release.assets][1:] == [None, None]
 
 
 def test_build_numbers():

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from blazar.download.sweep import KEPT
 from blazar.engines.install.retention import prune
 from blazar.engines.install.shelf import Shelf, checked
 from blazar.errors import BuildInUse, BuildNotFound, EnginesBusy, UsageRefused
 from blazar.models.base import close_database
 from blazar.models.engine import Engine
 from blazar.paths import Paths
+from tests.support.downloads import grow_old
 
 
 @pytest.fixture
@@ -56,6 +58,19 @@ def test_a_folder_without_a_row_is_replaced(shelf):
     assert names(shelf.paths.engines / "b1") == {"bin"}
 
 
+def test_a_build_in_the_place_of_another_is_what_that_was(shelf):
+    with shelf.changing():
+        for tag in ("b1", "b2", "b3"):
+            put(shelf, tag)
+            shelf.take_into_use(shelf.builds.find(tag))
+        Engine.pin("llamacpp", "b2", True)
+        before = [(build.tag, build.active, build.pinned, build.turn) for build in shelf.builds.every()]
+        assert before == [("b1", False, False, 1), ("b2", False, True, 2), ("b3", True, False, 3)]
+        for tag in ("b1", "b2", "b3"):
+            put(shelf, tag)
+        assert [(build.tag, build.active, build.pinned, build.turn) for build in shelf.builds.every()] == before
+
+
 def test_leftovers_are_swept_and_downloads_kept(shelf):
     with shelf.changing():
         pass
@@ -68,6 +83,17 @@ def test_leftovers_are_swept_and_downloads_kept(shelf):
         assert names(incoming) == {"downloads"}
         shelf.keep_downloads(["a.tar.gz"])
         assert names(shelf.downloads) == {"a.tar.gz.part", "a.tar.gz.part.json"}
+
+
+def test_downloads_that_nobody_went_on_with_are_given_up(shelf):
+    with shelf.changing():
+        (shelf.downloads / "a.tar.gz.part").write_text("x")
+    grow_old(shelf.downloads, KEPT - 60)
+    with shelf.changing():
+        assert names(shelf.downloads) == {"a.tar.gz.part"}
+    grow_old(shelf.downloads, KEPT + 60)
+    with shelf.changing():
+        assert names(shelf.downloads) == set()
 
 
 def test_one_at_a_time(shelf):

@@ -1,7 +1,6 @@
 """Where the source comes from, with real git and real archives."""
 
 import os
-import shutil
 import subprocess
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from blazar.engines.install.sources import default_url, local, remote
 from blazar.errors import ArchiveRefused, BuildFailed, UsageRefused
 from tests.support.engine_builds import tar
+from tests.support.needs import need
 from tests.support.small_tree import repository, small_tree
 
 ENV = {name: os.environ[name] for name in ("PATH",)}
@@ -16,8 +16,7 @@ ENV = {name: os.environ[name] for name in ("PATH",)}
 
 @pytest.fixture
 def git():
-    if shutil.which("git") is None:
-        pytest.skip("there is no git; install it for these")
+    need("git")
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The lean front end: every split of a connection's bytes, odd requests among ordinary ones, clients that leave."""
 
 import contextlib
+import gc
 import json
 import re
 from types import SimpleNamespace
@@ -150,3 +151,18 @@ def test_a_deadline_that_passes_ends_an_idle_conversation():
     assert 0 < talk.client.deadline < float("inf")
     gevent.get_hub().loop.run_callback(talk.client.expire)
     assert talk.answers() == b""
+
+
+def test_a_request_leaves_nothing_that_only_a_search_for_cycles_would_find():
+    gc.collect()
+    gc.disable()
+    try:
+        before = alive(Request)
+        assert Talk().send(ORDINARY * 20 + LAST).answers().count(b"HTTP/1.1 200 OK") == 21
+        assert alive(Request) == before
+    finally:
+        gc.enable()
+
+
+def alive(kind: type) -> int:
+    return sum(isinstance(one, kind) for one in gc.get_objects())

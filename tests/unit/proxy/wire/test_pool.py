@@ -1,3 +1,5 @@
+import socket
+
 import gevent
 import pytest
 
@@ -118,3 +120,29 @@ def test_refused_connection_is_an_os_error(child, pool):
     child.stop()
     with pytest.raises(OSError):
         pool.take(endpoint("m", child.address))
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_UNIX], ids=["tcp", "unix"])
+def test_a_child_whose_queue_is_full_is_waited_for_while_others_go_on(pool, tmp_path, family):
+    with socket.socket(family) as listener:
+        listener.bind(("127.0.0.1", 0) if family == socket.AF_INET else str(tmp_path / "m.sock"))
+        listener.listen(0)
+        place = endpoint("m", listener.getsockname())
+        waiting = [gevent.spawn(pool.take, place) for _ in range(4)]
+        gevent.sleep(0.05)
+        assert not all(one.ready() for one in waiting)
+        listener.setblocking(False)
+        accepted = []
+
+        def accept() -> bool:
+            try:
+                accepted.append(listener.accept()[0])
+            except BlockingIOError:
+                pass
+            return all(one.ready() for one in waiting)
+
+        turning(accept)
+        for one in waiting:
+            pool.close(one.get())
+        for one in accepted:
+            one.close()

@@ -1,0 +1,76 @@
+"""`blazar fit`: does a model fit, how is it loaded, and what could be changed."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from blazar.cli.command import Command, add_json
+from blazar.cli.context import Context
+
+if TYPE_CHECKING:
+    from blazar.planner.machine import Machine
+
+
+class Fit(Command):
+    name = "fit"
+    help = "Tell whether and how a model fits this machine"
+    about = ("Works on this machine, as if nothing else were loaded. MODEL is an installed model or the path of a GGUF "
+             "file. Each line ends with the setting that changes it. Exits with 1 when the model does not fit.")
+    examples = ("blazar fit qwen3-8b", "blazar fit ./weights.gguf --ctx 32768 --slots 2",
+                "blazar fit qwen3-8b --census other-machine.json --json")
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("model", metavar="MODEL", help="an installed model, or the path of a GGUF file")
+        parser.add_argument("--ctx", type=_whole, metavar="TOKENS", help="context of each slot; 0 = as much as can be")
+        parser.add_argument("--slots", type=_whole, metavar="N", help="requests at the same time; 0 = as many as fit")
+        parser.add_argument("--census", metavar="FILE", help="the machine that `blazar doctor --census FILE` saved")
+        add_json(parser)
+
+    def run(self, args: argparse.Namespace, context: Context) -> int:
+        from blazar.cli.planning import tell_plan
+        asked = {name: value for name, value in (("default_ctx", args.ctx), ("slots", args.slots)) if value is not None}
+        name, plan = _plan(args, context, asked)
+        return tell_plan(context.out, {"model": name, "plan": plan})
+
+
+def _plan(args: argparse.Namespace, context: Context, asked: dict[str, int]) -> tuple[str, dict[str, Any]]:
+    from blazar.config.effective import effective
+    from blazar.errors import NotGguf
+    from blazar.planner.demand import demand_of
+    from blazar.planner.installed import plan_installed
+    from blazar.planner.planner import plan
+    path = Path(args.model).expanduser()
+    if path.suffix.lower() == ".gguf" or ("/" in args.model and path.is_file()):
+        from blazar.store.shape import read_shape
+        from blazar.store.splits import neighbours
+        settings = {**effective(context.config, path.stem), **asked}
+        return path.name, plan(read_shape(neighbours(path)), demand_of(settings), _machine(args, context)).to_dict()
+    model = context.store.get(args.model)
+    if model.facts.format != "gguf":
+        raise NotGguf(model=model.name, format=model.facts.format)
+    settings = {**effective(context.config, model.name, model.preset.settings()), **asked}
+    return model.name, plan_installed(model, settings, _machine(args, context)).to_dict()
+
+
+def _machine(args: argparse.Namespace, context: Context) -> "Machine":
+    """The machine that is meant. The cards of this one count only if its engine can use them."""
+    from blazar.cli.census import census_of
+    from blazar.engines.builds import Builds, uses_cards
+    from blazar.engines.routing import find_program
+    from blazar.errors import LoadFailed
+    from blazar.planner.machine import machine_of
+    census = census_of(args.census, context.out)
+    if args.census is not None:
+        return machine_of(census)
+    builds = Builds(context.located.paths).every()
+    try:
+        program = find_program(args.model, context.env.get("BLAZAR_ENGINE_PATH"), context.env, builds)
+    except LoadFailed:
+        return machine_of(census)
+    return machine_of(census, cards=uses_cards(program, builds))
+
+
+def _whole(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at most nine digits")
+    return int(text)
