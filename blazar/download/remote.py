@@ -188,7 +188,8 @@ def _checked(url: str) -> Url:
     parts = None
     with contextlib.suppress(urllib3.exceptions.LocationParseError):
         parts = parse_url(url)
-    if parts is None or parts.scheme not in ("http", "https") or not parts.host:
+    host = (parts.host if parts else None) or ""
+    if parts is None or parts.scheme not in ("http", "https") or not host or " " in host or not host.isprintable():
         raise DownloadFailed(url=repr(url[:80]), reason="this is no address of a web server",
                              remedy="write it as https://host/path")
     return parts
