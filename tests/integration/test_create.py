@@ -125,8 +125,8 @@ def test_show_tells_what_was_given(shell, client):
 def test_num_ctx_shapes_the_load(shell, client):
     client.create("short", from_=TINY, parameters={"num_ctx": 256})
     client.chat("short", CHAT, options=GREEDY)
-    loaded = {entry.model: entry for entry in client.ps().models}
-    assert loaded["short:f32"].context_length == 256
+    until(lambda: any((entry.model, entry.context_length) == ("short:f32", 256) for entry in client.ps().models),
+          what="it is listed as loaded, with that context")
     client.create("short", from_=TINY, parameters={"num_ctx": 768})
     client.chat("short", CHAT, options=GREEDY)
     assert {entry.model: entry for entry in client.ps().models}["short:f32"].context_length == 768
