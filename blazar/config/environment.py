@@ -7,7 +7,7 @@ from typing import Any
 
 from blazar.config.refusal import Refusal, nearest
 from blazar.config.setting import Setting
-from blazar.config.types import Bool, Float, Text, Type
+from blazar.config.types import Bool, Float, Secret, Text, Type
 
 
 class Gate(Float):
@@ -41,7 +41,7 @@ VARIABLES: Mapping[str, Variable] = MappingProxyType({variable.name: variable fo
     Variable("BLAZAR_ENGINE_GATE", Gate(0, 1), 0.9,
              "Share of the old build's speed that a new one must reach; off takes every build."),
     Variable("BLAZAR_REGISTRY_BASE", URL, None, "Base URL of the model registry."),
-    Variable("BLAZAR_REGISTRY_TOKEN", Text(), None, "Token for private models of the registry.", secret=True),
+    Variable("BLAZAR_REGISTRY_TOKEN", Secret(), None, "Token for private models of the registry.", secret=True),
     Variable("BLAZAR_OFFLINE", Bool(), False, "1 forbids to download models; what is installed goes on working."),
     Variable("HF_HUB_OFFLINE", Text(), None, "The same: 1, on, yes or true, as other programs read it too."),
     Variable("BLAZAR_GH_BASE", URL, None, "Base URL for engine releases, in place of GitHub's."),

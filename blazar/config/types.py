@@ -164,6 +164,10 @@ class Secret(Text):
     def __init__(self) -> None:
         super().__init__(like="printable ASCII without spaces", empty=False, shown=False)
 
+    def parse(self, text: str) -> str:
+        """Out of the environment, where it often comes with the end of its line in a file."""
+        return self.check(text.rstrip("\r\n"))
+
     def check(self, value: Any) -> str:
         if not re.fullmatch(r"[!-~]+", super().check(value)):
             raise Refusal("it is empty, or has spaces or characters that no header can carry",

@@ -1,8 +1,11 @@
 """The HTTP client: urllib3 with certificates checked, and the proxies that the environment names."""
 
+import contextlib
+import socket
 import ssl
 import threading
 import urllib.request
+import weakref
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -30,6 +33,9 @@ class Client:
         self._connections = connections
         self._pools: dict[tuple[str | None, bool], urllib3.PoolManager] = {}
         self._lock = threading.Lock()
+        self._open: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Connections, in use or not."""
+        self._closed = False
 
     def get(self, url: str, headers: dict[str, str]) -> Any:
         """urllib3's response to one request, following nothing. Raises one of FAILURES when there is none."""
@@ -38,6 +44,13 @@ class Client:
                                        timeout=urllib3.Timeout(connect=CONNECT_TIMEOUT, read=READ_TIMEOUT))
 
     def close(self) -> None:
+        """Hang up everywhere, also under those who still wait: a server may send beginnings of answers without end."""
+        with self._lock:
+            self._closed = True
+            connections = list(self._open)
+        for connection in connections:
+            with contextlib.suppress(OSError, AttributeError):  # it may be closed, or not be open yet
+                connection.sock.shutdown(socket.SHUT_RDWR)
         for pool in self._pools.values():
             pool.clear()
 
@@ -55,14 +68,32 @@ class Client:
             # No context of ours: urllib3 1.26 cannot check one against a host that is an IP address.
             options |= {"cert_reqs": "CERT_REQUIRED", "ca_certs": authorities()}
         if proxy is None:
-            return urllib3.PoolManager(**options)
+            return self._watched(urllib3.PoolManager(**options))
         credentials = parse_url(proxy).auth
         secret = make_headers(proxy_basic_auth=unquote(credentials)) if credentials else None
         try:
-            return urllib3.ProxyManager(proxy, proxy_headers=secret, **options)
+            return self._watched(urllib3.ProxyManager(proxy, proxy_headers=secret, **options))
         except (urllib3.exceptions.HTTPError, ValueError) as error:
             raise DownloadFailed(url=shown(proxy), reason="it is named as proxy, and only http:// and https:// ones "
                                  "can be used", remedy="correct HTTPS_PROXY, HTTP_PROXY or ALL_PROXY") from error
+
+
+    def _watched(self, manager: urllib3.PoolManager) -> urllib3.PoolManager:
+        """`manager`, all of whose connections are known to `close`."""
+        def watched(pool: Any) -> Any:
+            class Connection(pool.ConnectionCls):  # type: ignore[misc]
+                def connect(connection) -> None:
+                    with self._lock:
+                        self._open.add(connection)
+                    super().connect()
+                    if self._closed:
+                        raise OSError("the download has ended")
+
+            return type(pool.__name__, (pool,), {"ConnectionCls": Connection})
+
+        manager.pool_classes_by_scheme = {scheme: watched(pool) for scheme, pool
+                                          in manager.pool_classes_by_scheme.items()}
+        return manager
 
 
 def proxy_for(url: str) -> str | None:

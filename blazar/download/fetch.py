@@ -14,7 +14,7 @@ from blazar.download.remote import Remote
 from blazar.download.retry import Patience
 from blazar.download.space import unwritable
 from blazar.download.throttle import Bucket
-from blazar.errors import BlazarError, DigestMismatch, DownloadChanged, DownloadStopped
+from blazar.errors import BlazarError, DigestMismatch, DiskFull, DownloadChanged, DownloadStopped
 
 Progress = Callable[[str, int, int | None], None]
 """Called with the stage ("download" or "verify"), bytes done, and bytes in all when known."""
@@ -150,6 +150,10 @@ class _Download:
             except Restart as restart:
                 self._partial.restart()
                 whole = restart.whole or count >= RESTARTS // 2
+            except DiskFull:
+                if self._partial.state.is_vague:  # perhaps without end: it must not lie there and fill the disk
+                    self._partial.discard()
+                raise
         self._partial.discard()
         raise DownloadChanged(url=self._remote.shown, reason="it changes on the server while it comes",
                               remedy="try again later")

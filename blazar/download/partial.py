@@ -50,6 +50,11 @@ class State:
                  and (known.size is None or (type(known.size) is int and known.size >= done.end)))
         return known if sound else cls()
 
+    @property
+    def is_vague(self) -> bool:
+        """Neither size nor digest is known, so it may be anything, without end."""
+        return self.size is None and self.sha256 is None
+
     def to_dict(self) -> dict[str, Any]:
         return {"version": VERSION, "url": self.url, "sha256": self.sha256, "size": self.size,
                 "validator": self.validator, "done": [list(span) for span in self.done]}

@@ -188,6 +188,8 @@ class Transfer:
             block = block if end is None else block[:end - claim.start]
             if self._wish.bucket is not None:
                 self._wish.bucket.take(len(block), self._halt.wait)
+            if end is None and self._partial.state.is_vague:
+                space.require_reserve(self._partial.target.parent, claim.start)
             self._put(claim, block)
             if not self._whole:
                 self._patience.came()

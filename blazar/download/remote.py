@@ -153,7 +153,11 @@ class Remote:
                              remedy="see that the address is right")
 
     def _next(self, url: str, location: str) -> str:
-        following = urljoin(url, location)
+        try:
+            following = urljoin(url, location)
+        except ValueError as error:
+            raise DownloadFailed(url=self.shown, reason=f"it redirects to {location[:80]!r}, which is no address",
+                                 remedy="tell whoever runs the server") from error
         if len(following) > LONGEST_URL:
             raise DownloadFailed(url=self.shown, reason=f"it redirects to an address of more than {LONGEST_URL} "
                                  "characters", remedy="tell whoever runs the server")

@@ -8,6 +8,8 @@ from blazar.errors import BlazarError, DiskFull, StoreUnwritable
 from blazar.units import format_bytes
 
 KEPT = "what has come is kept, ask again to go on"
+RESERVE = 256 << 20
+"""Bytes that a file of unknown size and content leaves free: it may be endless, and all else needs the disk too."""
 
 
 def require(folder: Path, needed: int) -> None:
@@ -19,6 +21,19 @@ def require(folder: Path, needed: int) -> None:
     free = stat.f_bavail * stat.f_frsize
     if needed > free:
         raise DiskFull(path=folder, needed=format_bytes(needed), free=format_bytes(free), kept=KEPT)
+
+
+def require_reserve(folder: Path, came: int) -> None:
+    """Raises DiskFull when a file of unknown size, of which `came` bytes are there, leaves too little to all others."""
+    try:
+        stat = os.statvfs(folder)
+    except OSError as error:
+        raise unwritable(error, folder) from error
+    free, whole = stat.f_bavail * stat.f_frsize, stat.f_blocks * stat.f_frsize
+    if free < min(RESERVE, whole // 10):
+        raise DiskFull(f"a file whose size its server does not tell has {format_bytes(came)} so far, and fills the "
+                       f"disk of {folder}, where {format_bytes(free)} are left; what came is thrown away: see that it "
+                       f"is the right address, or free some space")
 
 
 def no_room(error: OSError) -> bool:

@@ -42,6 +42,7 @@ def assemble(paths: Paths, model: Installed) -> Assembled:
         links = {piece.name: piece.path for piece in model.pieces}
     if len(links) == 1 and not model.preset.jinja:
         return Assembled(model.file, companions)
+    template = None
     with told_in_words(folder):
         disassemble(paths, model.name)
         folder.mkdir(parents=True)
@@ -49,8 +50,9 @@ def assemble(paths: Paths, model: Installed) -> Assembled:
             for name, target in links.items():
                 (folder / name).symlink_to(target)
         if model.preset.jinja:
-            (folder / TEMPLATE).write_text(model.preset.jinja)
-    template = folder / TEMPLATE if model.preset.jinja else None
+            template = folder / next(name for name in (TEMPLATE, f"own-{TEMPLATE}") if name not in links)
+            with open(template, "x", encoding="utf-8") as written:  # never through a link to a blob
+                written.write(model.preset.jinja)
     file = folder if is_folder else folder / next(iter(links)) if len(links) > 1 else model.file
     return Assembled(file, companions, template)
 

@@ -1,10 +1,11 @@
 """`create`: a new model out of an installed one, or out of files, with a preset of its own."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from blazar.errors import BlazarError, BlobMissing, ModelFileRefused, ModelfileRefused
+from blazar.errors import BlazarError, BlobMissing, ModelFileRefused, ModelfileRefused, ModelNotFound
 from blazar.paths import Paths
 from blazar.store.gguf import read_header
 from blazar.store.go_template import to_jinja
@@ -17,7 +18,8 @@ from blazar.store.store import Store
 from blazar.store.uploads import read_digest, sent
 
 MAX_FILE_NAME = 255
-MAX_TEXT = 1 << 20
+"""Bytes."""
+MAX_TEXT = 1 << 18
 """Characters of a template, and of all license texts."""
 
 MADE_FROM = "created from "
@@ -66,7 +68,8 @@ def create(store: Store, recipe: Recipe) -> tuple[dict[str, Any], list[str]]:
     before = _made_before(store, recipe.name)
     summary = store.adopt_pieces(pieces, recipe.name, recipe.name, source, license, preset)
     if before not in (None, summary["name"]):
-        store.remove(before)
+        with contextlib.suppress(ModelNotFound):  # somebody else has removed it meanwhile
+            store.remove(before)
     return summary, warnings
 
 
@@ -95,6 +98,8 @@ def sent_pieces(paths: Paths, files: Mapping[str, Any]) -> list[Piece]:
         first = min((piece.name for piece in found if roles[piece.name] == "part"), default="")
         roles[first] = "model"
         return _ordered([replace(piece, role=roles[piece.name]) for piece in found])
+    if len({piece.sha256 for piece in found}) < len(found):
+        raise ModelFileRefused("two of the files are the same one; name each file once")
     numbered = []
     for piece in found:
         header = read_header(piece.path)
@@ -111,13 +116,18 @@ def _ordered(pieces: list[Piece]) -> list[Piece]:
 
 
 def _sent_piece(paths: Paths, name: str, digest: str) -> Piece:
-    if not name or len(name) > MAX_FILE_NAME or "/" in name or "\\" in name or name in (".", "..") \
+    is_long = len(name.encode(errors="replace")) > MAX_FILE_NAME
+    if not name or is_long or "/" in name or "\\" in name or name in (".", "..") \
             or any(ord(letter) < 32 for letter in name):
         raise ModelFileRefused(f"{name[:60]!r} is not a plain file name; give names without folders")
     file = sent(paths, digest)
-    if file is None:
+    try:
+        size = None if file is None else file.stat().st_size
+    except FileNotFoundError:  # removed this moment, with the model it was of
+        size = None
+    if file is None or size is None:
         raise BlobMissing(name=name, digest=digest)
-    return Piece("model", file, digest, file.stat().st_size, name)
+    return Piece("model", file, digest, size, name)
 
 
 def _check_texts(recipe: Recipe) -> None:

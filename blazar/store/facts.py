@@ -25,6 +25,10 @@ NOT_MODELS = {
 _ARCHITECTURE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TOOLS = re.compile(r"\btools\b|tool_call")
 _THINKING = re.compile(r"<think>|enable_thinking|reasoning_content|<\|channel\|>")
+MAX_LICENSE = 64 << 10
+"""Characters that are kept of a license text in the file itself."""
+MAX_INFO_TEXT, MAX_INFO = 16 << 10, 256 << 10
+"""Characters of one text of `model_info`, and of all: it stands in the database, and is sent to who asks for it."""
 _STEPS = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "K"))
 
 
@@ -50,7 +54,7 @@ class ModelFacts:
     capabilities: tuple[str, ...]
     license: str | None
     model_info: Mapping[str, Scalar] = field(default_factory=dict)
-    """The file's metadata but for arrays and the template."""
+    """The file's metadata but for arrays, the template and texts that are too long to be shown."""
     format: str = "gguf"
 
     @property
@@ -109,9 +113,8 @@ def facts_of(header: Header) -> ModelFacts:
         size=header.size,
         chat_template=template,
         capabilities=capabilities_of(architecture, metadata, template or ""),
-        license=_text(metadata, "general.license"),
-        model_info={key: value for key, value in metadata.items() if key != "tokenizer.chat_template"
-                    and not (isinstance(value, float) and not math.isfinite(value))},
+        license=(_text(metadata, "general.license") or "")[:MAX_LICENSE] or None,
+        model_info=_info(metadata),
     )
 
 
@@ -146,6 +149,19 @@ def capabilities_of(architecture: str, metadata: Mapping[str, Scalar], template:
         "thinking": bool(_THINKING.search(template)),
     }
     return ("completion", *(name for name, has in found.items() if has))
+
+
+def _info(metadata: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """What is worth to be shown of the metadata."""
+    found: dict[str, Scalar] = {}
+    left = MAX_INFO
+    for key, value in metadata.items():
+        length = len(value) if isinstance(value, str) else 0
+        is_number = not isinstance(value, float) or math.isfinite(value)
+        if key != "tokenizer.chat_template" and is_number and length <= min(MAX_INFO_TEXT, left):
+            found[key] = value
+            left -= length
+    return found
 
 
 def _quantization(header: Header) -> str:

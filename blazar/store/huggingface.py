@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from blazar.download.remote import LARGEST
 from blazar.store.gguf_types import FILE_TYPES
 from blazar.store.splits import MAX_PARTS
 
@@ -18,6 +19,7 @@ _TYPES = "|".join(sorted({*FILE_TYPES.values(), *_MORE_TYPES}, key=len, reverse=
 _QUANTISATION = re.compile(rf"(?:^|[-._ /])((?:UD-)?(?:{_TYPES}))(?=$|[-._ /])", re.IGNORECASE)
 _PART = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.IGNORECASE)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_COMMIT = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,8 @@ def read_listing(repo: str, plain: Mapping[str, Any]) -> Listing:
     files = tuple(file for entry in siblings[:MOST_FILES] if (file := _sibling(entry)))
     card = plain.get("cardData")
     license = card.get("license") if isinstance(card, Mapping) else None
-    return Listing(repo, _text(plain.get("sha")) or "main", files, _text(license))
+    commit = _text(plain.get("sha"))
+    return Listing(repo, commit if commit and _COMMIT.fullmatch(commit) else "main", files, _text(license))
 
 
 def read_tree(plain: Any) -> tuple[RemoteFile, ...]:
@@ -146,7 +149,7 @@ def _sibling(entry: Any) -> RemoteFile | None:
         return None
     path, lfs = entry.get("rfilename"), _lfs(entry)
     size = lfs.get("size", entry.get("size"))
-    if not isinstance(path, str) or not _is_sane(path) or not isinstance(size, int) or size < 0:
+    if not isinstance(path, str) or not _is_sane(path) or type(size) is not int or not 0 <= size < LARGEST:
         return None
     digest = str(lfs.get("sha256") or lfs.get("oid") or "").lower().removeprefix("sha256:")
     return RemoteFile(path, size, digest if _SHA256.fullmatch(digest) else None)
@@ -163,4 +166,5 @@ def _is_sane(path: str) -> bool:
 
 
 def _text(value: Any) -> str | None:
-    return value[:200] if isinstance(value, str) and value else None
+    """A short text that may be stored and shown: no control characters, no halves of characters."""
+    return value[:200] if isinstance(value, str) and value and value.isprintable() else None

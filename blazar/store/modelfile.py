@@ -183,8 +183,10 @@ def render(name: str, preset: Preset, license: str | None) -> str:
 
 
 def _line(word: str, text: str) -> str:
-    if QUOTES in text:
-        return f"# {word} holds three quotes in a row, which a Modelfile cannot say; it comes along with FROM"
+    if text.endswith('"') and not text.startswith('"') and '"\n' not in re.sub(r"[^\S\n]+\n", "\n", text):
+        return f'{word} "{text}"'  # only a quote at the end of a line ends it
+    if QUOTES in text or text.endswith('"'):
+        return f"# {word} has quotes in places where a Modelfile cannot say them; it comes along with FROM"
     return f"{word} {QUOTES}{text}{QUOTES}"
 
 

@@ -6,13 +6,15 @@ The token goes to the registry's own origin only, and never into an error or a l
 import contextlib
 import json
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
 
 from blazar.download.client import FAILURES, Client, origin, shown
-from blazar.download.remote import BREAKS
+from blazar.download.remote import BREAKS, Answer
+from blazar.download.retry import retry_after
 from blazar.errors import (
     BlazarError,
     PullFailed,
@@ -23,11 +25,14 @@ from blazar.errors import (
     TokenRefused,
 )
 from blazar.store.huggingface import MOST_FILES, Listing, RemoteFile, lacks_sizes, read_listing, read_tree
+from blazar.units import format_bytes, format_duration
 
 DEFAULT_BASE = "https://huggingface.co"
 REDIRECTS = 5
-MAX_ANSWER = 32 << 20
-"""Bytes of the longest listing."""
+MAX_ANSWER = 8 << 20
+"""Bytes of the longest listing; 20,000 files take about six million. As values it takes twenty times as much memory."""
+ANSWER_TIMEOUT = 60.0
+"""Seconds for a whole answer, however it trickles."""
 MOST_PAGES = 50
 
 _NEXT = re.compile(r'<([^>]+)>\s*;[^,]*\brel="?next"?')
@@ -40,6 +45,7 @@ class Registry:
     base: str = DEFAULT_BASE
     token: str | None = field(default=None, repr=False)
     offline: str = ""
+    answer_timeout: float = ANSWER_TIMEOUT
 
     @classmethod
     def configured(cls, runtime: Mapping[str, Any]) -> "Registry":
@@ -109,10 +115,10 @@ class Registry:
 
     def _ask(self, url: str, repo: str) -> tuple[Any, str]:
         """The JSON at `url`, and its Link header."""
-        with contextlib.closing(Client()) as client:
+        with contextlib.closing(Client()) as client, self._in_time(client, repo):
             answer = self._follow(client, url, repo)
             try:
-                body = answer.read(MAX_ANSWER + 1)
+                body = self._body(Answer(answer), repo)
             except BREAKS as error:
                 raise self._unreachable(repo, error) from error
             finally:
@@ -120,8 +126,6 @@ class Registry:
         if answer.status != 200:
             raise self._told(answer.status, answer.headers, repo)
         try:
-            if len(body) > MAX_ANSWER:
-                raise ValueError
             return json.loads(body), answer.headers.get("Link", "")
         except (ValueError, RecursionError) as error:
             raise RegistryUnreachable(base=self.shown, repo=repo, reason="its answer is not JSON") from error
@@ -129,9 +133,9 @@ class Registry:
     def _follow(self, client: Client, url: str, repo: str) -> Any:
         """The answer to a GET of `url`, at the end of its redirects. The token goes along to our own origin only."""
         for _ in range(REDIRECTS):
-            token = self.token_for(url)
-            headers = {"Accept": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
             try:
+                token = self.token_for(url)
+                headers = {"Accept": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
                 answer = client.get(url, headers)
             except FAILURES as error:
                 raise self._unreachable(repo, error) from error
@@ -139,10 +143,48 @@ class Registry:
             if not target:
                 return answer
             answer.close()
-            before, url = urlsplit(url).scheme, urljoin(url, target)
-            if urlsplit(url).scheme not in (before, "https"):
-                break  # to what is no HTTP, or is not protected any more
+            try:
+                before, url = urlsplit(url).scheme, urljoin(url, target)
+                if urlsplit(url).scheme not in (before, "https"):
+                    break  # to what is no HTTP, or is not protected any more
+            except ValueError:
+                break
         raise RegistryUnreachable(base=self.shown, repo=repo, reason="it redirects to nowhere")
+
+    @contextlib.contextmanager
+    def _in_time(self, client: Client, repo: str) -> Iterator[None]:
+        """Hang up when the block takes too long, wherever it waits. Raises RegistryUnreachable."""
+        late = threading.Event()
+
+        def hang_up() -> None:
+            late.set()
+            client.close()
+
+        timer = threading.Timer(self.answer_timeout, hang_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except RegistryUnreachable as error:
+            if not late.is_set():
+                raise
+            reason = f"its answer takes over {format_duration(self.answer_timeout)}"
+            raise RegistryUnreachable(base=self.shown, repo=repo, reason=reason) from error
+        finally:
+            timer.cancel()
+
+    def _body(self, answer: Answer, repo: str) -> bytes:
+        """All of an answer, which may not be endless. Raises RegistryUnreachable or BREAKS."""
+        body = bytearray()
+        for block in answer.blocks():
+            body += block
+            if len(body) > MAX_ANSWER:
+                raise RegistryUnreachable(base=self.shown, repo=repo,
+                                          reason=f"its answer is over {format_bytes(MAX_ANSWER)}")
+        if answer.length is not None and len(body) < answer.length:
+            raise RegistryUnreachable(base=self.shown, repo=repo, reason=f"its answer ended after {len(body)} of "
+                                                                         f"{answer.length} bytes")
+        return bytes(body)
 
     def _unreachable(self, repo: str, error: Exception) -> RegistryUnreachable:
         return RegistryUnreachable(base=self.shown, repo=repo, reason=_reason(error))
@@ -151,11 +193,11 @@ class Registry:
         if status in (401, 403, 404):
             return self.refusal(status, repo, headers.get("X-Error-Code", "") == "GatedRepo")
         if status == 429:
-            wait = headers.get("Retry-After", "")
-            when = f"in {wait} s" if wait.isdigit() else "in some minutes"
+            wait = retry_after(headers.get("Retry-After"))
+            when = "in some minutes" if wait is None else f"in {format_duration(max(1.0, wait))}"
             return PullFailed(name=repo, reason=f"{self.shown} is asked too often", remedy=f"try again {when}, or set "
                               f"BLAZAR_REGISTRY_TOKEN, for which most registries allow more",
-                              retry_after=float(wait) if wait.isdigit() else None)
+                              retry_after=wait)
         return RegistryUnreachable(base=self.shown, repo=repo, reason=f"it answers with status {status}")
 
 

@@ -58,8 +58,12 @@ class Answers:
         try:
             answer = self._kinds[str(message.get("kind"))]
             answer(link, message)
+        except BlazarError as error:
+            link.refuse(message, error)
         except KeyError as error:
             link.refuse(message, UsageRefused(f"the message {message.get('kind')!r} is unknown or lacks {error}"))
+        except (TypeError, ValueError, AttributeError) as error:
+            link.refuse(message, UsageRefused(f"the message {message.get('kind')!r} has a wrong field: {error}"))
 
     def drop(self, link: Link) -> None:
         self._jobs.drop(link)

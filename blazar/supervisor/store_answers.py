@@ -1,5 +1,6 @@
 """Answers to what the gateway asks of the store: making models, copying them, and taking files for them."""
 
+import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -24,12 +25,16 @@ class StoreAnswers:
     def __init__(self, store: Store, later: Later) -> None:
         self._store = store
         self._later = later
+        self._making = threading.Lock()
+        """One model is made at a time: making one takes the files that were sent out of their folder, where another
+        one that is made of the same files still looks for them."""
         self.kinds: dict[str, Callable[[Link, Message], None]] = {
             "create": self._create, "copy": self._copy, "blob": self._blob}
 
     def _create(self, link: Link, message: Message) -> None:
         def made() -> dict[str, Any]:
-            model, warnings = create(self._store, self._recipe(message))
+            with self._making:
+                model, warnings = create(self._store, self._recipe(message))
             return {"model": model, "warnings": warnings}
 
         self._later(link, message, made, changes=True)

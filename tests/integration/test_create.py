@@ -6,6 +6,7 @@ import json
 import shutil
 import socket
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -418,3 +419,66 @@ def test_moved_data_dir_keeps_models_working(tmp_path):
     shell.stop()
     with sqlite3.connect(tmp_path / "new/blazar/blazar.db") as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def at_once(count, ask):
+    """What `count` clients are answered who ask at the same time, each by its number."""
+    with ThreadPoolExecutor(count) as clients:
+        return list(clients.map(ask, range(count)))
+
+
+@pytest.mark.parametrize("names", [["same"] * 20, [f"n{number}" for number in range(20)]], ids=["one name", "many"])
+def test_twenty_clients_make_models_of_one_file_at_once(shell, client, models, tmp_path, names):
+    before = unfinished(models)
+    file = tiny_gguf(tmp_path / "t.gguf", seed=len(set(names)) + 50, name="at once")
+    digest = f"sha256:{digest_of(file)}"
+    sent = at_once(20, lambda number: post(shell, f"/api/blobs/{digest}", file.read_bytes())[0])
+    assert set(sent) <= {200, 201}
+    made = at_once(20, lambda number: post(shell, "/api/create", {"model": names[number], "files": {"a.gguf": digest}}))
+    assert [answer for answer in made if answer[0] != 200] == []
+    assert unfinished(models) == before and digest[7:] in blobs(models)
+    gone = at_once(20, lambda number: post(shell, "/api/show", {"model": names[number]})[0])
+    assert set(gone) == {200}
+    for name in set(names):
+        client.delete(name)
+    assert digest[7:] not in blobs(models)
+
+
+def test_makers_copiers_and_removers_of_one_name_at_once(shell, client, models):
+    before = blobs(models)
+
+    def ask(number):
+        return (lambda: post(shell, "/api/create", {"model": "fought", "from": TINY, "system": str(number)}),
+                lambda: post(shell, "/api/copy", {"source": TINY, "destination": "fought"}),
+                lambda: delete(shell, "fought"),
+                lambda: post(shell, "/api/show", {"model": "fought"}))[number % 4]()
+
+    answers = at_once(20, ask)
+    assert {status for status, _ in answers} <= {200, 404}, answers
+    assert blobs(models) == before
+    database = sqlite3.connect(models.parent / "blazar.db")
+    assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    database.close()
+    if delete(shell, "fought")[0] == 404:
+        assert "fought:f32" not in [model.model for model in client.list().models]
+
+
+def delete(shell, name):
+    connection = http.client.HTTPConnection(shell.url.removeprefix("http://"), timeout=60)
+    try:
+        connection.request("DELETE", "/api/delete", json.dumps({"model": name}))
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("count", [2, 2000])
+def test_one_file_under_many_names_is_refused_at_once(shell, models, tmp_path, count):
+    """Each of them would have its header read."""
+    digest = f"sha256:{digest_of(tiny_gguf(tmp_path / 't.gguf', seed=77))}"
+    assert post(shell, f"/api/blobs/{digest}", (tmp_path / "t.gguf").read_bytes())[0] == 201
+    files = {f"{number}.gguf": digest for number in range(count)}
+    status, body = post(shell, "/api/create", {"model": "x", "files": files})
+    assert status == 400 and "two of the files are the same one" in body
+    (models / "uploads" / digest[7:]).unlink()

@@ -17,7 +17,7 @@ import pytest
 from blazar.download.fetch import Source, fetch
 from blazar.download.partial import State, part_of, state_of
 from blazar.errors import DiskFull
-from tests.servers.file_server import FileServer
+from tests.servers.file_server import FileServer, Reply
 from tests.support.downloads import MIB, content, names, sha256
 from tests.support.needs import need
 from tests.support.waiting import until
@@ -257,3 +257,20 @@ def _timed(argv, folder):
     began = time.monotonic()
     done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=True)
     return time.monotonic() - began, done.stdout
+
+
+def test_a_file_of_unknown_size_does_not_fill_the_disk(small_disk):
+    """It may be endless, so some room is left for everything else, and what came of it does not lie there."""
+    with FileServer() as server:
+        server.on("/m", lambda seen: Reply(200, content(60 * MIB), chunked=True))
+        with pytest.raises(DiskFull, match=r"whose size its server does not tell has .* see that it is the right"):
+            fetch(Source(server.url("/m")), small_disk / "m")
+    assert names(small_disk) == []
+
+
+def test_a_file_of_unknown_size_that_fits(small_disk):
+    data = content(30 * MIB)
+    with FileServer() as server:
+        server.on("/m", lambda seen: Reply(200, data, chunked=True))
+        assert fetch(Source(server.url("/m")), small_disk / "m").sha256 == sha256(data)
+    assert names(small_disk) == ["m"]

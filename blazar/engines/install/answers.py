@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from blazar import __version__
 from blazar.download.client import trust
+from blazar.download.retry import retry_after
 from blazar.units import format_bytes, format_duration
 
 READ_TIMEOUT = 20.0
@@ -70,18 +71,19 @@ def _read(answer: Any, most: int) -> bytes:
             raise NoAnswer(f"the answer is over {format_bytes(most)}")
         if time.monotonic() > deadline:
             raise NoAnswer(f"the answer took over {format_duration(ANSWER_TIMEOUT)}")
-    length = answer.headers.get("Content-Length")
-    if length and len(body) != int(length):
+    length = answer.headers.get("Content-Length", "")
+    if re.fullmatch(r"[0-9]{1,16}", length) and len(body) != int(length):
         raise NoAnswer(f"the answer ended after {len(body)} of {length} bytes")
     return bytes(body)
 
 
 def _why(error: urllib.error.HTTPError) -> str:
     """The words for a refusal; GitHub answers 403 or 429 to whoever asks too often without an account."""
-    wait = error.headers.get("Retry-After")
-    if error.code in (403, 429) and (wait or error.headers.get("X-RateLimit-Remaining") == "0"):
-        reset = error.headers.get("X-RateLimit-Reset")
-        seconds = int(wait) if wait and wait.isdigit() else int(reset) - time.time() if reset and reset.isdigit() else 0
-        again = f"it answers again in {format_duration(max(1.0, round(seconds)))}" if seconds > 0 else "wait a while"
+    wait = retry_after(error.headers.get("Retry-After"))
+    if error.code in (403, 429) and (wait is not None or error.headers.get("X-RateLimit-Remaining") == "0"):
+        reset = error.headers.get("X-RateLimit-Reset", "")
+        if wait is None and re.fullmatch(r"[0-9]{1,12}", reset):
+            wait = int(reset) - time.time()
+        again = f"it answers again in {format_duration(max(1.0, round(wait)))}" if wait and wait > 0 else "wait a while"
         return f"too many questions came from this address ({error.code}), {again}"
     return f"the server answered {error.code} {error.reason}"

@@ -7,6 +7,7 @@ Links are made last, so that no file can be written through one, and each must s
 import gzip
 import os
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -23,6 +24,11 @@ BLOCK = 1 << 18
 HEADER_BYTES = 1 << 20
 """Bytes that are read at once at most; a tar header that claims more is a bomb."""
 LONGEST_TARGET = 4096
+LONGEST_NAME, DEEPEST = 1024, 32
+"""Bytes of an entry's path, and folders in it."""
+LONGEST_PART = 255
+UNPACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Ways of packing a zip that engines come in; the others may ask for gigabytes of memory."""
 
 Progress = Callable[[str, int, int | None], None]
 
@@ -62,7 +68,7 @@ def extract(archive: Path, folder: Path, progress: Progress, limits: Limits = Li
             unpacking.take(member)
         unpacking.make_links()
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError,
-            gzip.BadGzipFile, ValueError) as error:
+            gzip.BadGzipFile, ValueError, LookupError, OverflowError, struct.error) as error:
         raise ArchiveRefused(name=archive.name, reason=f"it is damaged ({error})") from error
 
 
@@ -129,6 +135,9 @@ class _Unpacking:
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or not name or not name.isprintable() or "\\" in name:
             raise self.refuse(f"an entry is called {name[:80]!r}, which is no plain path inside it")
+        if len(os.fsencode(name)) > LONGEST_NAME or len(path.parts) > DEEPEST \
+                or any(len(os.fsencode(part)) > LONGEST_PART for part in path.parts):
+            raise self.refuse(f"an entry is called {name[:80]!r}…, which is too long or too deep")
         return str(path)
 
     def _claim(self, name: str, kind: str) -> None:
@@ -136,9 +145,9 @@ class _Unpacking:
         for parent in list(PurePosixPath(name).parents)[:-1]:
             if self._seen.setdefault(str(parent), "folder") != "folder":
                 raise self.refuse(f"{name} would lie below {parent}, which is no folder")
-        if self._seen.setdefault(name, kind) != kind or (kind != "folder" and (self._folder / name).exists()) \
-                or any(path == self._folder / name for path, _ in self._links):
+        if name in self._seen and not self._seen[name] == kind == "folder":
             raise self.refuse(f"it holds {name} twice")
+        self._seen[name] = kind
 
     def _write(self, path: Path, member: Member) -> None:
         assert member.content is not None
@@ -216,6 +225,10 @@ def _zip_members(archive: Path, unpacking: _Unpacking) -> Iterator[Member]:
     with zipfile.ZipFile(archive) as found:
         for info in found.infolist():
             mode = info.external_attr >> 16
+            if info.compress_type not in UNPACKED:
+                raise unpacking.refuse(f"{info.filename[:80]!r} is packed in a way that is not taken")
+            if info.header_offset < 0:
+                raise zipfile.BadZipFile("an entry lies before its beginning")
             if info.is_dir():
                 yield Member(info.filename, "folder")
             elif stat.S_IFMT(mode) in (0, stat.S_IFREG):

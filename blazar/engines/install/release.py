@@ -90,7 +90,12 @@ class Releases:
         if release is None:
             raise ReleaseNotFound(tag=tag, repo=self.repo)
         stamped = self._stamped(release)
-        return release if stamped is None else self.of_tag(stamped)
+        if stamped is None:
+            return release
+        build = self._one(f"tags/{stamped}", stamped)  # one step: stamps may stand in a circle
+        if build is None:
+            raise ReleaseNotFound(tag=stamped, repo=self.repo)
+        return build
 
     def stable(self) -> Stable | None:
         """What is marked stable, None when nothing is."""
@@ -105,9 +110,8 @@ class Releases:
         if asset.sha256:
             return asset.sha256
         own = release.asset(f"{asset.name}.sha256")
-        for listing in (own, *(one for one in release.assets if one.name.lower() in SUMS)):
-            if listing is None:
-                continue
+        listings = {one.name.lower(): one for one in release.assets if one.name.lower() in SUMS}
+        for listing in (*([own] if own else []), *listings.values()):
             for line in self._get(listing.url, MOST_BYTES).decode(errors="replace").splitlines():
                 words = line.lower().split()
                 if words and _SHA256.fullmatch(words[0]) and (
@@ -150,7 +154,7 @@ class Releases:
         size, digest = plain.get("size"), str(plain.get("digest") or "").lower()
         kind, _, value = digest.partition(":")
         return Asset(name, f"{self._files}/{tag}/{name}" if self._files else url,
-                     size if isinstance(size, int) and 0 < size <= LARGEST else None,
+                     size if type(size) is int and 0 < size <= LARGEST else None,
                      value if kind == "sha256" and _SHA256.fullmatch(value) else None)
 
     def _json(self, url: str) -> Any:

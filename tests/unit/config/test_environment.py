@@ -93,3 +93,16 @@ def test_misspelt_variables_are_told(tmp_path):
     config = load_text("", tmp_path, {"BLAZAR_DEFUALT_CTX": "5", "BLAZAR_SUDO": "x", "BLAZAR_STUB_X": "1"})
     assert config.warnings == ("BLAZAR_DEFUALT_CTX is not a variable that Blazar reads; "
                                "did you mean BLAZAR_DEFAULT_CTX?",)
+
+
+@pytest.mark.parametrize("token", ["abc def", "a\r\nX: y", "t\u00f6ken", "\u65e5\u672c", "a\0b"])
+def test_a_token_that_no_header_can_carry_is_refused_and_not_repeated(token, tmp_path):
+    with pytest.raises(ConfigRefused, match="environment variable BLAZAR_REGISTRY_TOKEN: ") as told:
+        load_text("", tmp_path, {"BLAZAR_REGISTRY_TOKEN": token})
+    assert token not in str(told.value) and "abc" not in str(told.value)
+
+
+def test_a_token_with_the_end_of_its_line(tmp_path):
+    """As it comes out of a file."""
+    config = load_text("", tmp_path, {"BLAZAR_REGISTRY_TOKEN": "hf_abc\n"})
+    assert config.runtime["BLAZAR_REGISTRY_TOKEN"] == "hf_abc"

@@ -16,6 +16,7 @@ from blazar.errors import (
     DownloadStopped,
     DownloadUnauthorised,
 )
+from tests.servers.babbler import babbling
 from tests.servers.file_server import FileServer, Reply, http_date
 from tests.support.downloads import MIB, content, names, sha256
 from tests.support.waiting import until
@@ -438,3 +439,17 @@ def test_a_limit_is_kept(server, tmp_path):
     began = time.monotonic()
     fetch(Source(server.url("/m")), tmp_path / "m", bucket=Bucket(2 * MIB))
     assert time.monotonic() - began >= 0.45
+
+
+@pytest.mark.parametrize("piece", [b"HTTP/1.1 100 Continue\r\n\r\n", b"H"], ids=["100 without end", "slow"])
+def test_a_server_whose_answer_never_begins_is_left_when_we_stop(tmp_path, piece):
+    """No thread stays behind that goes on listening to it."""
+    stop = threading.Event()
+    with babbling(piece) as server:
+        threading.Timer(0.3, stop.set).start()
+        with pytest.raises(DownloadStopped):
+            fetch(Source(server.base + "/m.gguf"), tmp_path / "m", stop=stop)
+        assert server.left.wait(5)
+    until(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith("download-")], 5,
+          "the lanes to end")
+    assert names(tmp_path) == [] or names(tmp_path) == ["m.part", "m.part.json"]

@@ -12,6 +12,7 @@ from blazar.engines.quantize import quantize
 from blazar.engines.tools import Tool
 from blazar.errors import EngineToolFailed, ModelFileRefused, StoreUnwritable, UsageRefused
 from blazar.paths import Paths
+from blazar.store.pieces import Piece
 from blazar.store.preset import Preset
 from blazar.store.store import Store
 from tests.support.raw_gguf import write_gguf
@@ -143,3 +144,18 @@ def test_an_interrupted_run_leaves_nothing(store, stub, number):
         assert left(store) == UNTOUCHED
     assert quantize(store, stub, store.get("m"), "q8_0")["name"] == "m:q8_0"
     assert left(store) == (["m:f16", "m:q8_0"], 2, [])
+
+
+def test_what_stands_beside_a_model_stays_with_it(store, stub, tmp_path):
+    """A model that sees still sees."""
+    seeing = {"general.architecture": "clip", "general.type": "mmproj"}
+    pieces = []
+    for role, facts in (("model", {"general.file_type": 1}), ("projector", seeing)):
+        file = write_gguf(store.paths.incoming / role, facts)
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        pieces.append(Piece(role, file, digest, file.stat().st_size, role))
+    store.adopt_pieces(pieces, "seer:f16", "seer", "here")
+    assert "vision" in quantize(store, stub, store.get("seer"), "q4_k_m")["capabilities"]
+    made = store.get("seer:q4_k_m")
+    assert [piece.role for piece in made.pieces] == ["model", "projector"]
+    assert made.pieces[1].sha256 == pieces[1].sha256

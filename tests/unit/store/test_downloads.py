@@ -61,6 +61,15 @@ def test_what_nobody_went_on_with_is_given_up(paths):
         assert not old.exists() and new.exists() and used.exists()
 
 
+def test_an_old_download_that_somebody_still_works_on_stays(paths):
+    """However long no byte has come, or however far the clock has jumped."""
+    with download_folder(paths, "slow", never) as folder:
+        (folder / "x.gguf.part").write_bytes(b"half")
+        grow_old(folder, KEPT + 60)
+        with download_folder(paths, "other", never):
+            assert (folder / "x.gguf.part").read_bytes() == b"half"
+
+
 def test_a_daemon_that_begins_collects_what_is_given_up(paths):
     old, new, held = leave(paths, "old"), leave(paths, "new"), leave(paths, "held")
     grow_old(old, KEPT + 60)

@@ -135,3 +135,14 @@ def test_type_tables_agree_with_the_reference_library():
     for kind in constants.LlamaFileType:
         if kind.name != "GUESSED":
             assert FILE_TYPES[kind.value] == kind.name.removeprefix("MOSTLY_").removeprefix("ALL_")
+
+
+def test_texts_of_the_file_that_are_too_long_to_be_told(tmp_path):
+    """What is told of a model crosses the control socket and stands in the database; a file may hold megabytes."""
+    much = {f"k{number}": "y" * 16_000 for number in range(40)}
+    texts = {"long": "x" * 17_000, "general.license": "L" * 100_000, **much}
+    facts = read_facts(write_gguf(tmp_path / "m.gguf", texts))
+    assert "long" not in facts.model_info and len(facts.license) == 64 << 10
+    assert sum(len(text) for text in facts.model_info.values() if isinstance(text, str)) <= 256 << 10
+    assert facts.model_info["general.architecture"] == "llama" and "k0" in facts.model_info
+    assert len(json.dumps(facts.to_dict())) < 400_000

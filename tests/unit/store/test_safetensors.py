@@ -9,7 +9,9 @@ from blazar.errors import ModelFileRefused
 from blazar.models.base import close_database
 from blazar.paths import Paths
 from blazar.store.assembled import assemble
+from blazar.store.create import Recipe, create
 from blazar.store.local import local_model
+from blazar.store.preset import Preset
 from blazar.store.safetensors import MAX_PARSED, read_tensors
 from blazar.store.store import Store
 from tests.support.raw_safetensors import shard_bytes, with_header, write_model
@@ -114,3 +116,17 @@ def test_types_narrower_than_a_byte(tmp_path):
     file = tmp_path / "x.safetensors"
     file.write_bytes(with_header({"a": {"dtype": "F4", "shape": [3, 5], "data_offsets": [0, 8]}}, bytes(8)))
     assert read_tensors(file, "x") == {"a": ("F4", 15)}
+
+
+@pytest.mark.parametrize("name", ["template.jinja", "own-template.jinja"])
+def test_a_template_is_never_written_into_a_file_of_the_model(store, tmp_path, name):
+    """Engines get links to the blobs; a template that is written beside them must not go through one."""
+    folder = write_model(tmp_path / "m", shards=2)
+    (folder / name).write_text("the model's own")
+    store.install_file(folder, "base")
+    create(store, Recipe("mine", source="base", preset=Preset(template="{{ messages }}")))
+    model = store.get("mine")
+    found = assemble(store.paths, model)
+    assert found.template.read_text() == "{{ messages }}" and not found.template.is_symlink()
+    piece = next(piece for piece in model.pieces if piece.name == name)
+    assert piece.path.read_text() == "the model's own" == (found.file / name).read_text()

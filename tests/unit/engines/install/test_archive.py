@@ -1,8 +1,10 @@
 """Archives as a stranger may make them: what is hostile is refused whole, and nothing lands outside."""
 
+import contextlib
 import gzip
 import io
 import os
+import random
 import stat
 import tarfile
 import zipfile
@@ -184,3 +186,45 @@ def test_damaged_archives(tmp_path, damage):
                "empty": b"", "text": b"<html>sorry</html>", "plain tar": gzip.decompress(whole)}[damage]
     with pytest.raises(ArchiveRefused, match="damaged"):
         unpack(tmp_path, content)
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "\u20ac" * 100, "/".join("a" * 40), "/".join(["d" * 200] * 6)])
+@pytest.mark.parametrize("make", [tar, zipped])
+def test_names_that_no_disk_takes(tmp_path, make, name):
+    with pytest.raises(ArchiveRefused, match="too long or too deep"):
+        unpack(tmp_path, make({name: b"x"}))
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_zips_that_are_packed_in_other_ways(tmp_path, method):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", method) as archive:
+        archive.writestr("a", b"x" * 1000)
+    with pytest.raises(ArchiveRefused, match="packed in a way"):
+        unpack(tmp_path, packed.getvalue())
+
+
+@pytest.mark.parametrize("kinds", ["file file", "file symlink", "symlink symlink", "symlink file", "folder file"])
+def test_what_comes_twice(tmp_path, kinds):
+    types = {"file": tarfile.REGTYPE, "symlink": tarfile.SYMTYPE, "folder": tarfile.DIRTYPE}
+    infos = []
+    for kind in kinds.split():
+        info = tarfile.TarInfo("same")
+        info.type, info.linkname = types[kind], "x"
+        infos.append(info)
+    with pytest.raises(ArchiveRefused, match="twice"):
+        unpack(tmp_path, entries(*infos))
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("make", [tar, zipped])
+def test_bits_that_fell_over(tmp_path, make, seed):
+    """Damage anywhere is refused in words, or harmless."""
+    chance = random.Random(seed)
+    packed = bytearray(make({"a": b"x" * 3000, "d/b": bytes(chance.randrange(256) for _ in range(300))}))
+    if make is tar:
+        packed = bytearray(gzip.decompress(packed))
+    for _ in range(4):
+        packed[chance.randrange(len(packed))] ^= 1 << chance.randrange(8)
+    with contextlib.suppress(ArchiveRefused):
+        unpack(tmp_path, gzip.compress(bytes(packed)) if make is tar else bytes(packed))

@@ -85,3 +85,25 @@ def test_a_server_that_is_not_there():
         unused.bind(("127.0.0.1", 0))
         with pytest.raises(CatalogRefused, match="refused"):
             read_catalog(f"http://127.0.0.1:{unused.getsockname()[1]}/c")
+
+
+@pytest.mark.parametrize("url", ["http://[x", "http://\ud800/", "http://a\x1b[2J/x", "http://x:99999/", "http://h/\0",
+                                 "file:///etc/passwd", "http://h/" + "x" * 3000])
+def test_addresses_that_are_none_refuse_it(url):
+    with pytest.raises(CatalogRefused, match="an url of one"):
+        parse(text({**LANE, "assets": [{**ASSET, "url": url}]}), URL)
+
+
+@pytest.mark.parametrize("summary", ["\ud800", "a\x1b[2Jb", "a\u202eb", "a\u2028b", "", "x" * 201])
+def test_summaries_that_are_no_line_refuse_it(summary):
+    with pytest.raises(CatalogRefused, match="the summary of"):
+        parse(text({**LANE, "summary": summary}), URL)
+
+
+@pytest.mark.parametrize("headers", [{"Location": "http://[bad"}, {"Location": "ftp://x/"},
+                                     {"Retry-After": "9" * 5000}])
+def test_headers_that_make_no_sense(headers):
+    with FileServer() as server:
+        server.on("/c", lambda seen: Reply(302 if "Location" in headers else 429, b"", headers))
+        with pytest.raises(CatalogRefused):
+            read_catalog(server.url("/c"))

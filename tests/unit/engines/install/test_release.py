@@ -1,5 +1,6 @@
 """Releases read from a server in GitHub's shape, right and wrong."""
 
+import dataclasses
 import hashlib
 
 import pytest
@@ -133,3 +134,58 @@ def test_odd_entries_are_passed_over(server):
 def test_build_numbers():
     assert [build_number(tag) for tag in ("b11434", "b11434-cpu", "embedded-2026.10.11549", "v0.6.0", "local", "b1x")] \
         == [11434, 11434, 11549, None, None, None]
+
+
+def answering(server, status, body=b"", **headers):
+    """Let every question get this."""
+    server.fault = Reply(status, body, {name.replace("_", "-"): value for name, value in headers.items()})
+    return Releases(server.base)
+
+
+@pytest.mark.parametrize("headers", [
+    {"Retry_After": "\xb2"}, {"Retry_After": "9" * 5000}, {"Retry_After": "-1"},
+    {"X_RateLimit_Remaining": "0", "X_RateLimit_Reset": "9" * 400},
+    {"X_RateLimit_Remaining": "0", "X_RateLimit_Reset": "\xb3"}])
+def test_pauses_that_are_none(server, headers):
+    with pytest.raises(ReleasesUnreachable, match=r"\(?403\)?"):
+        answering(server, 403, **headers).newest()
+
+
+@pytest.mark.parametrize("place", ["http://[bad", "file:///etc/passwd", "http://x:99999/", "http://a\0b/", "ftp://x/"])
+def test_redirects_to_what_is_no_address(server, place):
+    with pytest.raises(ReleasesUnreachable):
+        answering(server, 302, Location=place).newest()
+
+
+@pytest.mark.parametrize(("told", "size"), [
+    ({"size": 10 ** 400}, None), ({"size": True}, None), ({"size": 1 << 60}, None), ({"size": 7}, 7)])
+def test_sizes_that_no_file_has(server, told, size):
+    server.release("b1", {"cpu": b"archive"})
+    server.releases[0]["assets"][0].update(told)
+    assert Releases(server.base).of_tag("b1").assets[0].size == size
+
+
+@pytest.mark.parametrize("url", ["http://[x", "\ud800", "file:///etc/passwd", "http://a\x1b[2J/x", "http:///x", 5, "x",
+                                 "http://x:99999/", "http://h/" + "x" * 3000])
+def test_assets_without_an_address_are_left_out(server, url):
+    server.release("b1", {"cpu": b"archive"})
+    server.releases[0]["assets"][0]["browser_download_url"] = url
+    assert Releases(server.base).of_tag("b1").assets == ()
+
+
+def test_stamps_in_a_circle_end(server):
+    server.stable("v1", "v2")
+    server.stable("v2", "v1")
+    assert Releases(server.base).of_tag("v1").tag == "v2"
+    assert len(server.requests) < 5
+
+
+def test_a_thousand_lists_of_checksums_are_not_read(server):
+    server.release("b1", {"cpu": b"archive"}, digest="sums")
+    server.releases[0]["assets"] += [server.releases[0]["assets"][-1]] * 1000
+    releases = Releases(server.base)
+    release = releases.of_tag("b1")
+    assert releases.checksum(release, release.assets[0])
+    release = releases.of_tag("b1")
+    releases.checksum(release, dataclasses.replace(release.assets[0], name="other"))
+    assert len(server.requests) < 8
