@@ -86,6 +86,11 @@ class Answers:
     def push(self) -> None:
         self._workers.note("snapshot", snapshot=self.snapshot())
 
+    def _answer_seen(self, link: Link, message: Message, **fields: Any) -> None:
+        """Answer once the gateway has seen what is now, so that whoever asked finds it there with the next request."""
+        self.push()
+        self._workers.refresh(lambda: link.answer(message, **fields))  # messages are read in their order
+
     def _answer_later(self, link: Link, message: Message, call: Callable[[], dict[str, Any]], changes: bool = False,
                       reads_files: bool = False) -> None:
         """Answer with what `call` gives, which runs on a thread. It may change the store, or read whole files, which
@@ -113,8 +118,7 @@ class Answers:
                 self._newest_read = number
                 self._models, self._aliases = found
                 self._fleet.compare({name: model["digest"] for name, model in self._models.items()})
-                self.push()
-            link.answer(message, **fields)
+            self._answer_seen(link, message, **fields)
 
         self._pool.submit(refreshed, lambda: (self._store.snapshot_models(), self._store.aliases()))
 
@@ -137,12 +141,14 @@ class Answers:
             if error is not None:
                 link.refuse(message, error)
             else:
+                self.push()  # else a client that has its answer might not find the model among those loaded
                 link.answer(message, endpoint=endpoint.to_dict())
 
         self._fleet.ensure_ready(str(message["model"]), waited)
 
     def _evict(self, link: Link, message: Message) -> None:
-        self._fleet.evict(str(message["model"]), lambda evicted: link.answer(message, evicted=evicted))
+        self._fleet.evict(str(message["model"]),
+                          lambda evicted: self._answer_seen(link, message, evicted=evicted))
 
     def _remove(self, link: Link, message: Message) -> None:
         model = str(message["model"])

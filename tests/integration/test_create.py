@@ -7,6 +7,7 @@ import shutil
 import socket
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -123,14 +124,15 @@ def test_show_tells_what_was_given(shell, client):
     client.delete("shown")
 
 
+def is_loaded(client, model, tokens):
+    return any((entry.model, entry.context_length) == (model, tokens) for entry in client.ps().models)
+
+
 def test_num_ctx_shapes_the_load(shell, client):
-    client.create("short", from_=TINY, parameters={"num_ctx": 256})
-    client.chat("short", CHAT, options=GREEDY)
-    loaded = {entry.model: entry for entry in client.ps().models}
-    assert loaded["short:f32"].context_length == 256
-    client.create("short", from_=TINY, parameters={"num_ctx": 768})
-    client.chat("short", CHAT, options=GREEDY)
-    assert {entry.model: entry for entry in client.ps().models}["short:f32"].context_length == 768
+    for tokens in (256, 768):
+        client.create("short", from_=TINY, parameters={"num_ctx": tokens})
+        client.chat("short", CHAT, options=GREEDY)
+        until(partial(is_loaded, client, "short:f32", tokens), what=f"it is loaded with {tokens} tokens of context")
 
 
 def test_a_jinja_template_replaces_that_of_the_file(shell, client):

@@ -314,7 +314,8 @@ def test_changed_brings_new_models(daemon):
     model = daemon.install("late")
     link = daemon.control()
     link.ask("changed", 5, what="store")
-    assert daemon.get("/snapshot")[1]["models"][model]["architecture"] == "llama"
+    known = until(lambda: daemon.get("/snapshot")[1]["models"].get(model), what="the gateway knows the model")
+    assert known["architecture"] == "llama"
     assert daemon.get(f"/load/{model}")[0] == 200
     link.close()
 
