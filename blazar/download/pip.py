@@ -93,6 +93,7 @@ def _running(argv: Sequence[str], folder: Path, env: dict[str, str], log: int) -
         finally:
             if pip.poll() is None:
                 os.killpg(pip.pid, signal.SIGKILL)
+                pip.wait()  # after Ctrl-C the end of the block alone would not
 
 
 def _halt(pip: "subprocess.Popen[bytes]", tell: Callable[[], None], seconds: float) -> None:

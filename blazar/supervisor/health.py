@@ -50,7 +50,8 @@ def wait_ready(target: Target) -> Ready | None:
     while not target.process.exited.wait(pause):
         pause = min(pause * 1.5, LONGEST_PAUSE)
         address = own_address(target)
-        if address and _ask(address, target.health_path, None)[0] == 200 and (ready := _measure(target, address)):
+        if address and _ask(target, address, target.health_path, None)[0] == 200 \
+                and (ready := _measure(target, address)):
             return ready
         if time.monotonic() > deadline:
             raise LoadTimeout(model=target.model, limit=format_duration(target.limit),
@@ -77,7 +78,7 @@ def quote_output(process: Process) -> str:
 
 def _measure(target: Target, address: Address) -> Ready | None:
     """What a healthy child says of itself; None when it says nothing, so that it cannot be called ready."""
-    status, props = _ask(address, "/props", target.secret)
+    status, props = _ask(target, address, "/props", target.secret)
     if status in (401, 403):
         raise LoadFailed(model=target.model, reason="it does not accept the secret it was started with",
                          output=quote_output(target.process))
@@ -87,10 +88,13 @@ def _measure(target: Target, address: Address) -> Ready | None:
     return Ready(address, int(props.get("total_slots") or 0), int(generation.get("n_ctx") or 0))
 
 
-def _ask(address: Address, path: str, secret: str | None) -> tuple[int, dict[str, Any]]:
+def _ask(target: Target, address: Address, path: str, secret: str | None) -> tuple[int, dict[str, Any]]:
     """Status and JSON body of a GET; status 0 when there was no proper answer."""
     connection = connection_to(address, ANSWER_LIMIT)
     try:
+        connection.connect()
+        if isinstance(address, str) and not processes.answers_for(connection.sock, target.process.pid):
+            return 0, {}  # somebody has bound the path since we looked
         connection.request("GET", path, headers={"Authorization": f"Bearer {secret}"} if secret else {})
         answer = connection.getresponse()
         body = answer.read()

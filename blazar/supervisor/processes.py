@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import struct
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -146,6 +147,12 @@ def owns_socket(leader: int, path: str) -> bool:
     """Whether the process group of `leader` listens on the Unix socket `path`, and nobody else."""
     inodes = {inode for name, inode in unix_listeners() if name == path}
     return bool(inodes) and any(inodes <= socket_inodes(pids) for pids in ([leader], in_group(leader)))
+
+
+def answers_for(sock: socket.socket, leader: int) -> bool:
+    """Whether it is the process group of `leader` that listens at the other end of a connected Unix socket."""
+    pid, _, _ = struct.unpack("iII", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("iII")))
+    return pid == leader or pid in in_group(leader)
 
 
 def holders_of_port(port: int) -> list[int]:

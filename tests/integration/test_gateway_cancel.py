@@ -14,6 +14,8 @@ from tests.support.scripted_child import STREAM_HEAD, chunked, delta, event
 
 AT_ONCE = 0.05
 """Seconds between the client's end and the end of the child's connection."""
+TRIES = 3
+"""What only a busy machine can spoil is tried again."""
 PHASES = {
     # what the child has sent by then
     "prompt": b"",
@@ -87,18 +89,24 @@ def idle(gateway):
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("leave", [fin, reset, half, after_another_request])
 def test_the_childs_connection_ends_at_once(gateway, dialect, stream, phase, leave):
-    child = Watched(gateway, PHASES[phase])
-    sock = ask(gateway, dialect, stream)
-    assert child.sent.wait(5)
-    if phase == "generation" and stream:
-        read_until(sock, b"one")
-    left_at = time.monotonic()
-    leave(sock)
-    eventually(lambda: child.closed_at, 3, "end of the child's connection")
-    print(f"{child.closed_at[0] - left_at:.4f} s")
-    assert child.closed_at[0] - left_at < AT_ONCE
-    assert len(gateway.child.received) == 1
-    sock.close()
+    def seconds() -> float:
+        child = Watched(gateway, PHASES[phase])
+        sock = ask(gateway, dialect, stream)
+        assert child.sent.wait(5)
+        if phase == "generation" and stream:
+            read_until(sock, b"one")
+        left_at = time.monotonic()
+        leave(sock)
+        eventually(lambda: child.closed_at, 3, "end of the child's connection")
+        sock.close()
+        return child.closed_at[0] - left_at
+
+    taken = []
+    while not taken or (taken[-1] >= AT_ONCE and len(taken) < TRIES):
+        taken.append(seconds())
+    print(*(f"{one:.4f} s" for one in taken))
+    assert taken[-1] < AT_ONCE
+    assert len(gateway.child.received) == len(taken)
 
 
 @pytest.mark.parametrize("dialect", ASK)
