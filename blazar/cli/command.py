@@ -3,6 +3,7 @@
 import argparse
 from abc import ABC, abstractmethod
 from textwrap import fill
+from typing import Any
 
 from blazar.cli.context import Context
 
@@ -37,12 +38,17 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
-def add_parser(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]",
-               command: Command) -> argparse.ArgumentParser:
-    """The parser of one verb, with its own arguments."""
-    examples = "examples:\n" + "\n".join(f"  {line}" for line in command.examples)
+def add_parser(verbs: Any, command: Command, complete: bool = True) -> Any:
+    """The parser of one verb, among those of `verbs`; without `complete` it only has a name."""
     parser = verbs.add_parser(command.name, aliases=list(command.aliases), help=command.help,
-                              description="\n\n".join((command.help + ".", fill(command.about, HELP_WIDTH))),
-                              epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter)
-    command.arguments(parser)
+                              formatter_class=argparse.RawDescriptionHelpFormatter)
+    if complete:
+        complete_parser(parser, command)
     return parser
+
+
+def complete_parser(parser: argparse.ArgumentParser, command: Command) -> None:
+    """Add what a verb says of itself, and its own arguments."""
+    parser.description = "\n\n".join((command.help + ".", fill(command.about, HELP_WIDTH)))
+    parser.epilog = "examples:\n" + "\n".join(f"  {line}" for line in command.examples)
+    command.arguments(parser)

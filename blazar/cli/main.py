@@ -4,10 +4,11 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from blazar import __version__
-from blazar.cli.command import Command, add_parser
+from blazar.cli.command import Command, add_parser, complete_parser
 from blazar.cli.commands.bench import Bench
 from blazar.cli.commands.config import Config
 from blazar.cli.commands.cp import Cp
@@ -76,7 +77,7 @@ def _open_standard_streams() -> None:
 def _run(argv: Sequence[str] | None) -> int:
     args = parse(argv)
     if args.command is None:
-        get_parser().print_help()
+        _parser().print_help()
         return 0
     context = Context(args, os.environ, Output(getattr(args, "json", False)))
     return args.command.run(args, context)
@@ -84,7 +85,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Read a command line. argparse leaves over the words after an option, as in `run MODEL --seed 1 Hello`."""
-    parser = get_parser()
+    parser = _parser()
     args, left_over = parser.parse_known_args(argv)
     words = args.command.words if args.command else ""
     if left_over and (not words or any(word.startswith("-") for word in left_over)):
@@ -94,8 +95,37 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return args
 
 
+class _VerbParser(argparse.ArgumentParser):
+    """A verb's parser, whose arguments are added when they are first wanted: a call wants those of one verb at most."""
+
+    later: Callable[[], None] | None = None
+    """Adds them."""
+
+    def complete(self) -> None:
+        later, self.later = self.later, None
+        if later is not None:
+            later()
+
+    def parse_known_args(self, *args: Any, **options: Any) -> Any:
+        self.complete()
+        return super().parse_known_args(*args, **options)
+
+    def format_help(self) -> str:
+        self.complete()
+        return super().format_help()
+
+
 def get_parser() -> argparse.ArgumentParser:
     """The whole command line; argparse-manpage makes the man page from it."""
+    parser = _parser()
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for verb in action.choices.values():
+                verb.complete()
+    return parser
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="blazar", description="One daemon that turns a Linux box into a private AI server.",
         epilog="`blazar VERB --help` shows a verb's options and examples. Exit codes: 0 done, 1 refused or failed, "
@@ -103,16 +133,20 @@ def get_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"blazar {__version__}")
     _add_places(parser, default=None)
     parser.set_defaults(command=None)
-    verbs = parser.add_subparsers(title="verbs", metavar="VERB")
+    verbs: Any = parser.add_subparsers(title="verbs", metavar="VERB", parser_class=_VerbParser)
     for command in VERBS:
         _add_verb(verbs, command)
     return parser
 
 
-def _add_verb(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]", command: Command) -> None:
-    parser = add_parser(verbs, command)
-    _add_places(parser, default=argparse.SUPPRESS)
+def _add_verb(verbs: Any, command: Command) -> None:
+    parser = add_parser(verbs, command, complete=False)
     parser.set_defaults(command=command)
+
+    def complete() -> None:
+        complete_parser(parser, command)
+        _add_places(parser, default=argparse.SUPPRESS)
+    parser.later = complete
 
 
 def _add_places(parser: argparse.ArgumentParser, default: object) -> None:

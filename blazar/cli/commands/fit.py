@@ -1,7 +1,6 @@
 """`blazar fit`: does a model fit, how is it loaded, and what could be changed."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blazar.cli.command import Command, add_json
@@ -34,6 +33,8 @@ class Fit(Command):
 
 
 def _plan(args: argparse.Namespace, context: Context, asked: dict[str, int]) -> tuple[str, dict[str, Any]]:
+    from pathlib import Path
+
     from blazar.config.effective import effective
     from blazar.errors import NotGguf
     from blazar.planner.demand import demand_of
