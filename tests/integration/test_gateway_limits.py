@@ -201,7 +201,7 @@ def test_who_has_an_answer_may_ask_again_at_once(gateway, dialect, stream):
         conversation.send(STREAM_HEAD + chunked(event(delta("x", finish="stop")), b"data: [DONE]\n\n", last=False))
         if not held.is_set():
             held.set()
-            conversation.client_closes(0.15)
+            conversation.client_closes(0.05)
         conversation.send(b"0\r\n\r\n")
     gateway.child.play = play
     before = gateway.child.connections

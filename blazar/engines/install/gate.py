@@ -41,9 +41,10 @@ def judge(new: Build, old: Build | None, model: Model | None, share: float, env:
         say("its speed is not compared: " + ("there is no model to measure with" if old else "no build was in use"))
         return Speeds()
     say(f"comparing {new.tag} with {old.tag}, which is in use, on {model.name}")
-    before = _rate(old, model, env)
-    if before is None:
-        say(f"its speed is not compared: {old.tag} does not run {model.name} now")
+    try:
+        before = decode_rate(old.program, model.file, env)
+    except Fault as error:
+        say(f"its speed is not compared: {old.tag} does not run {model.name} now: {error}")
         return Speeds()
     after = _measured(new, model, env, stays)
     if CLOSE * share * before < after < share * before:  # once more, lest a moment of load on the machine decides

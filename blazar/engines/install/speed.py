@@ -23,6 +23,8 @@ from blazar.store.scratch import scratch
 from blazar.transport import connection_to
 from blazar.units import format_duration
 
+LONGEST_ADDRESS = 107
+"""Bytes of a Unix socket's path."""
 START_LIMIT = 60.0
 """Seconds within which a program must tell its version."""
 LOAD_LIMIT = 300.0
@@ -76,6 +78,8 @@ def served(program: Program, model: Path, extra: Mapping[str, str], ctx: int = C
     """The socket of an engine that serves `model` for as long as the block lasts. Raises Fault."""
     with scratch("engine") as folder:
         address = folder / "engine.sock"
+        if len(os.fsencode(address)) > LONGEST_ADDRESS:
+            raise Fault(f"{address} is too long for a socket; set TMPDIR to a folder with a shorter path")
         argv = [*program.argv, "--model", str(model), "--host", str(address), "--port", "8080", "--parallel", "1",
                 "--ctx-size", str(ctx)]
         with open(folder / "log", "w+b") as log, _running(argv, environment(program, extra), log) as engine:

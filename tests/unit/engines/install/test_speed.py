@@ -65,3 +65,11 @@ def test_an_error_at_the_end_is_no_token_and_no_fault(rate):
 def test_an_engine_that_writes_nothing(rate, events, words):
     with pytest.raises(Fault, match=words):
         rate(*events)
+
+
+def test_a_temporary_folder_with_too_long_a_path_is_named(tmp_path, monkeypatch):
+    deep = tmp_path / ("d" * 100)
+    deep.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(deep))
+    with pytest.raises(Fault, match="too long for a socket; set TMPDIR"):
+        decode_rate(Program("llamacpp", ("/bin/true",), "test"), tmp_path / "m.gguf", {})
