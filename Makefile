@@ -33,8 +33,10 @@ test: .venv/.tested
 	@echo 'the suite with packages from PyPI and with those of Debian, at once: some minutes; `make test-venv` shows more'
 	@$(MAKE) --no-print-directory -j2 --output-sync=target test-venv test-debian
 
+# Some limits of time can be missed on a busy machine alone: what fails is tried once more, by itself, and both are shown.
 test-venv: .venv/.tested build/npm/.installed
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile -o cache_dir=build/cache-venv || { echo 'once more what failed:'; \
+	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none -o cache_dir=build/cache-venv; }
 
 test-debian: .venv/.tested build/npm/.installed
 	@if [ -x $(DEBIAN_PYTHON) ]; then $(DEBIAN_PYTHON) tools/debian_end.py; \
