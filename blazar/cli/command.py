@@ -33,6 +33,21 @@ class Command(ABC):
         """Do it and return the exit code; raise a BlazarError for what a person should read."""
 
 
+class CommandGroup(Command):
+    """A verb whose work is done by verbs below it, as `blazar engine list`."""
+
+    subverbs: tuple[Command, ...]
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, dest="action")
+        for verb in self.subverbs:
+            add_parser(actions, verb).set_defaults(subverb=verb)
+
+    def run(self, args: argparse.Namespace, context: Context) -> int:
+        subverb: Command = args.subverb
+        return subverb.run(args, context)
+
+
 def add_json(parser: argparse.ArgumentParser) -> None:
     """The `--json` of every verb that prints a table."""
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")

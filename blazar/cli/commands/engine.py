@@ -1,9 +1,6 @@
 """`blazar engine`: the engine builds of this machine. Its sub-verbs stand in `cli/engine/`, one file each."""
 
-import argparse
-
-from blazar.cli.command import Command, add_parser
-from blazar.cli.context import Context
+from blazar.cli.command import CommandGroup
 from blazar.cli.engine.build import Build
 from blazar.cli.engine.check import Check
 from blazar.cli.engine.install import Install
@@ -17,35 +14,12 @@ from blazar.cli.engine.show import Show
 from blazar.cli.engine.update import Update
 from blazar.cli.engine.use import Use
 
-SUBVERBS: tuple[Command, ...] = (
-    Update(),
-    Install(),
-    List(),
-    Show(),
-    Use(),
-    Rollback(),
-    Build(),
-    Lane(),
-    Check(),
-    Prune(),
-    Pin(),
-    Unpin(),
-    Remove(),
-)
 
-
-class Engine(Command):
+class Engine(CommandGroup):
     name = "engine"
     help = "Install, choose and look at engine builds"
     about = ("Works on this machine's data dir, whether or not a daemon runs; a running one is told. A build is called "
              "by its tag; several lie side by side, and one of them is in use.")
     examples = ("blazar engine list", "blazar engine show b11434")
-
-    def arguments(self, parser: argparse.ArgumentParser) -> None:
-        actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, dest="action")
-        for verb in SUBVERBS:
-            add_parser(actions, verb).set_defaults(subverb=verb)
-
-    def run(self, args: argparse.Namespace, context: Context) -> int:
-        subverb: Command = args.subverb
-        return subverb.run(args, context)
+    subverbs = (Update(), Install(), List(), Show(), Use(), Rollback(), Build(), Lane(), Check(), Prune(), Pin(),
+                Unpin(), Remove())

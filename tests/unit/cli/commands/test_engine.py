@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from blazar.cli.commands.engine import SUBVERBS
+from blazar.cli.commands.engine import Engine as EngineVerb
 from blazar.cli.main import parse
 from blazar.engines.builds import Builds
 from blazar.models.base import close_database
@@ -33,7 +33,7 @@ def data_dir(shell):
     return paths.data_dir
 
 
-@pytest.mark.parametrize("verb", SUBVERBS, ids=lambda verb: verb.name)
+@pytest.mark.parametrize("verb", EngineVerb.subverbs, ids=lambda verb: verb.name)
 def test_every_sub_verb_has_examples_that_parse(verb):
     assert verb.examples and verb.help and verb.about
     for example in verb.examples:
