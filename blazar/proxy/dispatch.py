@@ -19,6 +19,7 @@ from blazar.proxy.sse import SseReader
 from blazar.proxy.tokens import too_long
 from blazar.proxy.wire.flow import ChildClosed
 from blazar.proxy.wire.framing import LAST_CHUNK, BadFraming, chunk
+from blazar.proxy.wire.head import Head
 from blazar.proxy.wire.pool import Pool
 from blazar.proxy.wire.relay import Call
 from blazar.telemetry.metrics import Metrics
@@ -84,11 +85,15 @@ def _watched(exchange: Exchange, call: Call, read: Callable[[Exchange, Call], Re
 
 
 def _answer(exchange: Exchange, call: Call) -> Reply:
-    if exchange.dialect.relays:
+    if exchange.dialect.relays and not (exchange.sink.early and not _is_stream(call.head)):
         return _relay(exchange, call)
-    if call.head.status != 200:
+    if call.head.status != 200 or exchange.dialect.relays:
         raise _child_error(exchange, call)
     return _translate(exchange, call) if exchange.stream else _assemble(exchange, call)
+
+
+def _is_stream(head: Head) -> bool:
+    return head.status == 200 and head.fields.get("content-type", "").startswith("text/event-stream")
 
 
 def _say_why(exchange: Exchange, error: Exception) -> None:
@@ -181,7 +186,7 @@ def _translate(exchange: Exchange, call: Call) -> Reply:
             sink.write(data)
 
     def start() -> None:
-        if not sink.started:
+        if sink.early or not sink.started:
             sink.start(200, [*exchange.headers, overhead(exchange, call.meter.heard),
                              ("Content-Type", exchange.dialect.stream_type), ("Cache-Control", "no-cache")])
 

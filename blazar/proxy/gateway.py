@@ -17,6 +17,7 @@ from blazar.proxy.dialects.ollama import OllamaDialect
 from blazar.proxy.dialects.openai import OpenAIDialect
 from blazar.proxy.directory import Directory
 from blazar.proxy.dispatch import Dispatch
+from blazar.proxy.heartbeat import Heartbeat
 from blazar.proxy.hosts import HostCheck
 from blazar.proxy.json_scan import BodyReader
 from blazar.proxy.ledger import Ledger
@@ -74,6 +75,7 @@ class Gateway:
         self.dialects: dict[str, Dialect] = {dialect.name: dialect for dialect in (
             OpenAIDialect(reader), OllamaDialect(reader), AnthropicDialect(reader))}
         self.dispatch = Dispatch(self.pool, config.child_header_timeout_secs or None, self.metrics)
+        self._heartbeat = Heartbeat(config.sse_ping_interval)
         ready = Readiness(supervisor, directory)
         self._answering: dict[frozenset[str], Forward] = {}
         self._stages: dict[str, Stage | Step] = {
@@ -136,6 +138,7 @@ class Gateway:
                 living = self.directory.child_ids()
                 self.pool.sweep(living)
                 self.ledger.forget(living)
+                self._heartbeat.beat(self.ledger.now(), self.ledger.exchanges())
                 if self.audit is not None:
                     self.audit.tick()
                 self.supervisor.tick()
