@@ -28,4 +28,4 @@ def compute_bytes(shape: Shape, window: Window) -> int:
     if not window.drafted:
         return written
     verified = min(tokens, window.slots * (1 + window.drafted))
-    return max(written, int(body * AT_THE_END) + 2 * verified * shape.vocabulary * NUMBER)
+    return max(written, int(body * AT_THE_END) + verified * shape.vocabulary * NUMBER)

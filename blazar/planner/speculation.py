@@ -22,6 +22,9 @@ DRAFTED = {"ngram-mod": 64, "ngram": 48, "ngram-simple": 48, "ngram-map-k": 48, 
 TYPES = {"draft": "draft-simple", "mtp": "draft-mtp", "mtp-adaptive": "draft-mtp-adaptive", "eagle3": "draft-eagle3",
          "dflash": "draft-dflash", "dspark": "draft-dspark", "ngram": "ngram-simple"}
 """llama.cpp's names of families; those of the others are the same."""
+OWN = frozenset({"--spec-type", "--spec-default", "--spec-draft-model", "-md", "--model-draft", "--spec-draft-hf", "-hfd",
+                 "-hfrd", "--hf-repo-draft"})
+"""Flags by which a person chooses speculation in `extra_args`."""
 OFF_SWITCH = 'spec = "off"'
 
 
@@ -58,6 +61,8 @@ def choose(settings: Mapping[str, Any], candidate: Candidate, types: Sequence[st
     family = settings.get("spec") or "auto"
     if family != "auto":
         return Speculation(family, family, "as it was set", candidate if candidate.path else None)
+    if any(word.partition("=")[0] in OWN for word in settings.get("extra_args") or ()):
+        return Speculation("off", "as extra_args say", "flags of one's own come first")
     if settings.get("deterministic"):
         return Speculation("off", "off", "deterministic: what is drafted depends on what was said before")
     why = _why_no_draft(candidate, types, fits)

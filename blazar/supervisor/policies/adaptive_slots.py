@@ -17,4 +17,4 @@ def look(now: float, window: Window | None, slots: int, in_flight: int) -> tuple
     window = (window or Window(now)).look(waits)
     if window.looks >= CALM and window.share < SATURATED:
         return None, False
-    return (None, True) if window.is_over(now) else (window, False)
+    return (None, True) if waits and window.is_over(now) else (window, False)
