@@ -34,7 +34,8 @@ def types_of(manifest: Manifest) -> tuple[str, ...] | None:
 def argv(launch: Launch, gate: Gate) -> list[str]:
     settings = launch.settings
     family = settings.get("spec") or "auto"
-    given = {name: settings.get(name) for name in SIZES}
+    given = {"ngram_size_n": settings.get("ngram_size_n"), "ngram_size_m": settings.get("ngram_size_m"),
+             "ngram_min_hits": settings.get("ngram_min_hits")}
     sizes = {name: value for name, value in given.items() if value}
     if family in ("auto", "off"):
         return _unused(sizes, family, gate)

@@ -22,8 +22,8 @@ DRAFTED = {"ngram-mod": 64, "ngram": 48, "ngram-simple": 48, "ngram-map-k": 48, 
 TYPES = {"draft": "draft-simple", "mtp": "draft-mtp", "mtp-adaptive": "draft-mtp-adaptive", "eagle3": "draft-eagle3",
          "dflash": "draft-dflash", "dspark": "draft-dspark", "ngram": "ngram-simple"}
 """llama.cpp's names of families; those of the others are the same."""
-OWN = frozenset({"--spec-type", "--spec-default", "--spec-draft-model", "-md", "--model-draft", "--spec-draft-hf", "-hfd",
-                 "-hfrd", "--hf-repo-draft"})
+OWN = frozenset({"--spec-type", "--spec-default", "--spec-draft-model", "-md", "--model-draft", "--spec-draft-hf",
+                 "-hfd", "-hfrd", "--hf-repo-draft"})
 """Flags by which a person chooses speculation in `extra_args`."""
 OFF_SWITCH = 'spec = "off"'
 

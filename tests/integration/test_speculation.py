@@ -1,7 +1,7 @@
 """Speculation with the real engine: n-grams, a draft pair, and what does not stop a load.
 
-Texts are not compared: this model's are noise, whose likeliest tokens are so close to each other that the size of a batch
-decides between them.
+Texts are not compared: this model's are noise, whose likeliest tokens are so close to each other that the size of a
+batch decides between them.
 """
 
 import hashlib
