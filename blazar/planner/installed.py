@@ -38,16 +38,18 @@ def plan_installed(model: Installed, settings: Mapping[str, Any], machine: Machi
     def planned(family: str, draft: Candidate | None) -> Plan | Refusal:
         return plan(shape, demand_of({**settings, "spec": family}, beside, draft.shape if draft else None), machine)
 
-    def fits(draft: Candidate) -> bool:
-        alone, both = planned("off", None), planned(draft.family, draft)
+    def fits(family: str, draft: Candidate | None) -> bool:
+        alone, both = planned("off", None), planned(family, draft)
         return isinstance(alone, Plan) and isinstance(both, Plan) and both.as_good_as(alone)
 
-    chosen = speculation.choose(settings, _candidate(model, settings, pair or pair_of(model, ())), types, fits)
+    chosen = speculation.choose(settings, _candidate(model, settings, pair or pair_of(model, ())), types, fits,
+                                shape.ahead)
     found = planned(chosen.family, chosen.draft)
-    return replace(found, lines=(*found.lines, chosen.line())) if isinstance(found, Refusal) else replace(
-        found, lines=(*found.lines, chosen.line()), notice=chosen.notice,
-        settings=MappingProxyType({**found.settings, "spec": chosen.family}),
-        draft=chosen.draft.path if chosen.draft else None)
+    lines = (*found.lines, chosen.line())
+    if isinstance(found, Refusal):
+        return replace(found, lines=lines)
+    return replace(found, lines=lines, notice=chosen.notice, draft=chosen.draft.path if chosen.draft else None,
+                   settings=MappingProxyType({**found.settings, "spec": chosen.family}))
 
 
 def _candidate(model: Installed, settings: Mapping[str, Any], pair: Pair) -> Candidate:

@@ -25,6 +25,8 @@ TYPES = {"draft": "draft-simple", "mtp": "draft-mtp", "mtp-adaptive": "draft-mtp
 OWN = frozenset({"--spec-type", "--spec-default", "--spec-draft-model", "-md", "--model-draft", "--spec-draft-hf",
                  "-hfd", "-hfrd", "--hf-repo-draft"})
 """Flags by which a person chooses speculation in `extra_args`."""
+Fits = Callable[[str, "Candidate | None"], bool]
+"""Whether a family, with its draft if it has one, costs the model nothing of what it would be without."""
 OFF_SWITCH = 'spec = "off"'
 
 
@@ -56,9 +58,12 @@ class Speculation:
 
 
 def choose(settings: Mapping[str, Any], candidate: Candidate, types: Sequence[str] | None,
-           fits: Callable[[Candidate], bool]) -> Speculation:
-    """`types` are those that the engine offers, None = not known; `fits` says whether a draft has room for nothing."""
+           fits: Fits, heads: int = 0) -> Speculation:
+    """`types` are those that the engine offers, None = not known; `heads` are the layers of the model that draft."""
     family = settings.get("spec") or "auto"
+    if family.startswith("mtp") and not heads and candidate.path is None:
+        lack = f'spec = "{family}" has no effect: the model has no layers for it'
+        return Speculation("off", "off", lack, notice=lack)
     if family != "auto":
         return Speculation(family, family, "as it was set", candidate if candidate.path else None)
     if any(word.partition("=")[0] in OWN for word in settings.get("extra_args") or ()):
@@ -69,11 +74,11 @@ def choose(settings: Mapping[str, Any], candidate: Candidate, types: Sequence[st
     if not why:
         return Speculation(candidate.family, f"draft model {candidate.name}",
                            "it is here, fits, and has the same tokens", candidate)
-    lookup = _lookup(settings, types)
+    lookup = _lookup(settings, types, fits)
     if not settings.get("spec_auto_ngram", True):
         return Speculation("off", "off", f"{why}; spec_auto_ngram is off")
     if lookup is None:
-        return Speculation("off", "off", f"{why}; the engine looks nothing up")
+        return Speculation("off", "off", f"{why}; the engine looks nothing up, or has no room for it")
     return Speculation(lookup, f"looked up in the text so far ({lookup})", why, notice=(
         f"drafts are looked up in the text so far ({lookup}), since {why}; spec_auto_ngram = false or {OFF_SWITCH} "
         f"turns that off"))
@@ -89,17 +94,18 @@ def drafted(settings: Mapping[str, Any]) -> int:
     return DRAFTED.get(family, 0)
 
 
-def _why_no_draft(candidate: Candidate, types: Sequence[str] | None, fits: Callable[[Candidate], bool]) -> str:
+def _why_no_draft(candidate: Candidate, types: Sequence[str] | None, fits: Fits) -> str:
     if candidate.path is None or candidate.why:
         return candidate.why
     kind = TYPES[candidate.family]
     if types is not None and kind not in types and (types or candidate.family != "draft"):
         return f"the engine does not offer {kind}"
-    return "" if fits(candidate) else f"its draft {candidate.name} would take room that the model needs"
+    fit = fits(candidate.family, candidate)
+    return "" if fit else f"its draft {candidate.name} would take room that the model needs"
 
 
-def _lookup(settings: Mapping[str, Any], types: Sequence[str] | None) -> str | None:
+def _lookup(settings: Mapping[str, Any], types: Sequence[str] | None, fits: Fits) -> str | None:
     """The way to look drafts up: one that the sizes in the settings are meant for, where there are any."""
     sized = any(settings.get(name) for name in SIZES)
     order = sorted(LOOKUPS, key=lambda name: name != "ngram-simple") if sized else LOOKUPS
-    return next((name for name in order if types is None or name in types), None)
+    return next((name for name in order if (types is None or name in types) and fits(name, None)), None)

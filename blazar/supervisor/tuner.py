@@ -95,7 +95,7 @@ class Tuner:
             return
         slots, in_flight = child.endpoint.slots, self._workers.use_of(child.id).in_flight
         kept.window = kept.window.look(in_flight > slots)
-        if self._is_open(child, "slots"):
+        if (kept.waiting or in_flight > slots) and self._is_open(child, "slots"):
             kept.waiting, more = adaptive_slots.look(now, kept.waiting, slots, in_flight)
             if more:
                 self._change(child, kept, {"slots": slots + 1}, f"requests have waited for a minute: {slots + 1} slots")

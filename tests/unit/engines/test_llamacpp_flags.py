@@ -296,8 +296,8 @@ def drafting(manifest, **settings):
     """The flags of a draft that the plan has chosen."""
     words = LlamaCpp(SETTINGS.values()).command(Launch(
         model="solo", file=Path("/m"), facts={"format": "gguf"}, program=Program("llamacpp", ("x",), "PATH"),
-        settings={"spec": "draft", "idle_sleep_secs": 0, **settings}, secret_file=None, manifest=manifest, companions=DRAFT,
-        lookup_cache=Path("/data/speccache/solo"))).argv
+        settings={"spec": "draft", "idle_sleep_secs": 0, **settings}, secret_file=None, manifest=manifest,
+        companions=DRAFT, lookup_cache=Path("/data/speccache/solo"))).argv
     return " ".join(words[words.index("--jinja") + 1:])
 
 

@@ -21,7 +21,8 @@ HEAD = Candidate(Path("/e.gguf"), "e.gguf", family="eagle3")
     ({"spec": "auto"}, HERE, None, True, "draft", "it is here, fits, and has the same tokens"),
     ({}, HEAD, EVERY, True, "eagle3", "it is here, fits, and has the same tokens"),
     ({}, HERE, (), True, "draft", "it is here, fits, and has the same tokens"),
-    ({}, HEAD, (), True, "off", "the engine does not offer draft-eagle3; the engine looks nothing up"),
+    ({}, HEAD, (), True, "off",
+     "the engine does not offer draft-eagle3; the engine looks nothing up, or has no room for it"),
     ({}, HEAD, ("ngram-mod",), True, "ngram-mod", "the engine does not offer draft-eagle3"),
     ({}, HERE, EVERY, False, "ngram-mod", "its draft d.gguf would take room that the model needs"),
     ({}, UNLIKE, EVERY, True, "ngram-mod", "its draft d.gguf does not fit it"),
@@ -29,7 +30,7 @@ HEAD = Candidate(Path("/e.gguf"), "e.gguf", family="eagle3")
     ({}, NONE, None, True, "ngram-mod", "no draft came with it"),
     ({}, NONE, ("ngram-cache", "ngram-simple"), True, "ngram-simple", "no draft came with it"),
     ({"ngram_size_n": 4}, NONE, EVERY, True, "ngram-simple", "no draft came with it"),
-    ({}, NONE, (), True, "off", "no draft came with it; the engine looks nothing up"),
+    ({}, NONE, (), True, "off", "no draft came with it; the engine looks nothing up, or has no room for it"),
     ({"spec_auto_ngram": False}, NONE, EVERY, True, "off", "no draft came with it; spec_auto_ngram is off"),
     ({"spec_auto_ngram": False}, HERE, EVERY, True, "draft", "it is here, fits, and has the same tokens"),
     ({"deterministic": True}, HERE, EVERY, True, "off",
@@ -37,17 +38,32 @@ HEAD = Candidate(Path("/e.gguf"), "e.gguf", family="eagle3")
     ({"deterministic": True, "spec": "ngram"}, HERE, EVERY, True, "ngram", "as it was set"),
     ({"extra_args": ["--spec-type=none"]}, HERE, EVERY, True, "off", "flags of one's own come first"),
     ({"spec": "off"}, HERE, EVERY, True, "off", "as it was set"),
-    ({"spec": "mtp-adaptive"}, NONE, EVERY, True, "mtp-adaptive", "as it was set"),
+    ({"spec": "mtp-adaptive", "heads": 1}, NONE, EVERY, True, "mtp-adaptive", "as it was set"),
+    ({"spec": "mtp"}, Candidate(Path("/h.gguf"), "h.gguf", family="mtp"), EVERY, True, "mtp", "as it was set"),
 ])
 def test_what_is_chosen(settings, candidate, types, fits, family, reason):
-    found = choose(settings, candidate, types, lambda _: fits)
+    found = choose(settings, candidate, types, lambda family, draft: fits if draft else True, settings.get("heads", 0))
     assert (found.family, found.reason) == (family, reason)
     assert found.line().setting == "spec, spec_auto_ngram"
     assert bool(found.notice) is (family.startswith("ngram-") and settings.get("spec") in (None, "auto"))
 
 
+@pytest.mark.parametrize(("room", "family"), [(64, "ngram-mod"), (48, "ngram-simple"), (8, "ngram-cache"), (3, "off")])
+def test_a_lookup_that_would_cost_the_model_something_is_passed_over(room, family):
+    def fits(name, draft):
+        return draft is None and drafted({"spec": name}) <= room
+    assert choose({}, NONE, EVERY, fits).family == family
+
+
+@pytest.mark.parametrize("family", ["mtp", "mtp-adaptive"])
+def test_a_model_without_heads_is_loaded_without(family):
+    found = choose({"spec": family}, NONE, EVERY, lambda *_: True)
+    assert (found.family, found.notice) == (
+        "off", f'spec = "{family}" has no effect: the model has no layers for it')
+
+
 def test_the_sentence_for_the_log_names_the_knobs():
-    assert choose({}, NONE, EVERY, lambda _: True).notice == (
+    assert choose({}, NONE, EVERY, lambda *_: True).notice == (
         'drafts are looked up in the text so far (ngram-mod), since no draft came with it; spec_auto_ngram = false or '
         'spec = "off" turns that off')
 
