@@ -171,6 +171,8 @@ class Metrics:
                                         "spec_auto_manage is on.", "model", "state", ("active", "parked"))
         self.ubatch_governor = StateGauge("blazar_ubatch_governor", "Micro-batch of a loaded model, where ubatch_auto "
                                           "is on.", "model", "tier", ("default", "1024", "2048"))
+        self.truncated = Counter("blazar_prompts_truncated_total", "Prompts of which the engine says that it has read "
+                                 "less than it was sent.", "model")
         self.audit_lost = Counter("blazar_audit_lost_total", "Lines that could not be written to the audit log.")
 
     def every(self) -> list[Metric]:
