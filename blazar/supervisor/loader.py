@@ -1,4 +1,4 @@
-"""Reference → installed file and facts → lane and program → command: everything a load needs, on a thread."""
+"""Reference → installed file and facts → lane and program → need; with a plan → command. On threads."""
 
 import logging
 import os
@@ -13,17 +13,17 @@ from blazar.engines.manifest import manifest_of
 from blazar.engines.program import Program
 from blazar.engines.routing import Routing, find_program, rates_of
 from blazar.errors import LaunchFileMissing, LoadFailed
-from blazar.hardware.census import census
 from blazar.models.catalog import Catalog
 from blazar.models.measurement import Measurement
 from blazar.paths import Paths
-from blazar.planner.installed import plan_installed, plan_load
-from blazar.planner.machine import Machine, Worker, machine_of
+from blazar.planner.installed import need_of
+from blazar.planner.machine import Worker
+from blazar.planner.need import Need
+from blazar.planner.plan import Plan
 from blazar.store.assembled import assemble
 from blazar.store.installed import Installed
 from blazar.store.store import Store
-from blazar.supervisor.child import Prepared
-from blazar.supervisor.explained import told
+from blazar.supervisor.child import Prepared, Weighed
 from blazar.supervisor.spawn import secret_path, socket_path
 from blazar.transport import model_at
 
@@ -64,15 +64,27 @@ class Loader:
         self._child_auth = child_auth
         self._unix = unix
 
-    def prepare(self, place: str) -> Prepared:
-        """Runs on a thread. Raises ModelNotFound, ModelFileRefused, LoadFailed and its kin."""
+    def weigh(self, place: str) -> Weighed:
+        """What the child of that place needs. Raises ModelNotFound, ModelFileRefused, LoadFailed and its kin."""
         model = model_at(place)
         chosen = self._choose(model)
-        installed, lane, facts = chosen.installed, chosen.lane, chosen.facts
         check_files(model, chosen.settings)
-        workers = rpc.refuse_gone(model, rpc.split_addresses(chosen.settings.get("rpc_servers") or ""))
+        return self._weighed(place, chosen, rpc.refuse_gone(model, _addresses(chosen)))
+
+    def survey(self, model: str) -> Weighed:
+        """As `weigh`, without a look whether everything is there with which it is to be loaded."""
+        chosen = self._choose(model)
+        return self._weighed(model, chosen, rpc.workers_at(_addresses(chosen)))
+
+    def _weighed(self, place: str, chosen: "Chosen", workers: Sequence[rpc.Worker]) -> Weighed:
+        def prepare(plan: Plan) -> Prepared:
+            return self._prepare(place, chosen, plan)
+
+        return Weighed(_need(chosen, workers), chosen.settings, chosen.program, chosen.facts["digest"], prepare)
+
+    def _prepare(self, place: str, chosen: "Chosen", plan: Plan) -> Prepared:
+        model, installed, lane, facts = model_at(place), chosen.installed, chosen.lane, chosen.facts
         socket = socket_path(self._paths, place) if self._unix else None
-        plan = plan_load(installed, chosen.settings, machine_with(workers, chosen.uses_cards, now=True))
         settings = {**chosen.settings, **plan.settings}
         found = assemble(self._paths, installed)
         launch = Launch(model=model, file=found.file, facts=facts, settings=settings, program=chosen.program,
@@ -85,13 +97,6 @@ class Loader:
             log.warning("%s: %s", model, sentence)
         return Prepared(launch, lane, command, installed.size, self._load_limit or lane.load_timeout,
                         socket, forks.offered(facts["architecture"], chosen.lanes))
-
-    def explain(self, model: str) -> dict[str, Any]:
-        """How the model would be loaded with nothing beside it, or why not. Runs on a thread; raises as `prepare`."""
-        chosen = self._choose(model)
-        workers = rpc.workers_at(rpc.split_addresses(chosen.settings.get("rpc_servers") or ""))
-        machine = machine_with(workers, chosen.uses_cards)
-        return told(model, chosen.program, plan_installed(chosen.installed, chosen.settings, machine))
 
     def _choose(self, model: str) -> "Chosen":
         installed = self._store.get(model)
@@ -116,11 +121,15 @@ class Loader:
         return find_program(model, self._engine_path, os.environ, builds, routing)
 
 
-def machine_with(workers: Sequence[rpc.Worker], cards: bool, now: bool = False) -> Machine:
-    """This machine and the devices of its workers. One that serves somebody else tells no memory."""
+def _addresses(chosen: Chosen) -> list[str]:
+    return rpc.split_addresses(chosen.settings.get("rpc_servers") or "")
+
+
+def _need(chosen: Chosen, workers: Sequence[rpc.Worker]) -> Need:
+    """A worker that serves somebody else tells no memory."""
     devices = [Worker(worker.address, total, free) for worker in workers for free, total in worker.devices]
     silent = [worker.address for worker in workers if not worker.devices]
-    return machine_of(census(), devices, cards, now, silent)
+    return need_of(chosen.installed, chosen.settings, devices, silent, chosen.uses_cards)
 
 
 def check_files(model: str, settings: Mapping[str, Any]) -> None:
