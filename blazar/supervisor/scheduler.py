@@ -45,6 +45,8 @@ class Scene:
     waiting: list[ChildView] = field(default_factory=list)
     """Those that start later, with what they will take."""
     going: set[str] = field(default_factory=set)
+    blocked: bool = False
+    """Whether somebody waits for what cannot be sent away yet: all but pinned models may have to go for it later."""
 
     def __post_init__(self) -> None:
         self.live = [child for child in self.snapshot.children if child.state in LIVE]
@@ -53,7 +55,7 @@ class Scene:
 
     def now(self, child: ChildView) -> Offer | None:
         """What `child` can have at once, beside everything there is and without harm to those who came before."""
-        stay = self._staying(self.going)
+        stay = self.pins if self.blocked else self._staying(self.going)
         if not (self._allows(child, [*self.live, *self.started]) and self._allows(child, [*stay, *self.started,
                                                                                           *self.waiting])):
             return None
@@ -110,8 +112,8 @@ def _place(now: float, scene: Scene, child: ChildView) -> list[Action]:
     victims = [] if enough(()) else evict.choose(
         [one for one in scene.live if one.place not in scene.going],
         {one.place for one in scene.live if quarrel(child, one)}, enough)
-    if victims is None:  # what is in its way cannot go yet; whoever comes after it may not make that worse
-        scene.going |= {one.place for one in scene.live if one not in scene.pins}
+    if victims is None:
+        scene.blocked = True
         scene.waiting.append(replace(child, held=best.held))
         return []
     scene.going |= {victim.place for victim in victims}
