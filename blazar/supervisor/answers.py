@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import blazar
@@ -22,13 +22,17 @@ from blazar.supervisor.workers import Workers
 
 log = logging.getLogger(__name__)
 
+ASKED = ("default_ctx", "slots")
+"""What `explain` may be asked for in place of the settings."""
+
 
 class Answers:
     """`on_first_hello` is called when a gateway worker first greets: from then on clients are served."""
 
     def __init__(self, config: dict[str, Any], started_at: float, url: str, *, store: Store, fleet: Fleet,
                  workers: Workers, gateway: Gateway, pool: Pool, hashing: Pool, usage: Usage,
-                 jobs: Jobs, survey: Callable[[str], Weighed], on_first_hello: Callable[[], None]) -> None:
+                 jobs: Jobs, survey: Callable[[str, Mapping[str, Any]], Weighed],
+                 on_first_hello: Callable[[], None]) -> None:
         self._config = config
         self._started_at = started_at
         self._url = url
@@ -188,7 +192,8 @@ class Answers:
         if prepared is not None:
             link.answer(message, explained=of_child(model, prepared))
         else:
-            self._pool.submit(surveyed, self._survey, model)
+            asked = {name: int(value) for name, value in (message.get("settings") or {}).items() if name in ASKED}
+            self._pool.submit(surveyed, self._survey, model, asked)
 
     def _changed(self, link: Link, message: Message) -> None:
         self.refresh_store(link, message)

@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from blazar.engines import forks, rpc
@@ -71,9 +71,10 @@ class Loader:
         check_files(model, chosen.settings)
         return self._weighed(place, chosen, rpc.refuse_gone(model, _addresses(chosen)))
 
-    def survey(self, model: str) -> Weighed:
-        """As `weigh`, without a look whether everything is there with which it is to be loaded."""
+    def survey(self, model: str, asked: Mapping[str, Any]) -> Weighed:
+        """As `weigh`, with settings as `asked`, and without a look whether all is there that the load would use."""
         chosen = self._choose(model)
+        chosen = replace(chosen, settings={**chosen.settings, **asked})
         return self._weighed(model, chosen, rpc.workers_at(_addresses(chosen)))
 
     def _weighed(self, place: str, chosen: "Chosen", workers: Sequence[rpc.Worker]) -> Weighed:

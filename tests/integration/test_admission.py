@@ -1,6 +1,8 @@
 """Loads by bytes on recorded machines: real children that do nothing, sizes that their files and settings tell."""
 
 import json
+import os
+import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +12,7 @@ import pytest
 
 from blazar.supervisor.gateway import LAUNCHER
 from tests.support.daemon import DAEMONS, STUB_GATEWAY
+from tests.support.shell import BLAZAR
 from tests.support.stub_model import HEAVY
 from tests.support.waiting import until
 
@@ -73,6 +76,9 @@ def test_each_card_is_used_and_only_who_is_in_the_way_goes(tmp_path):
         assert 9 * GIB < rows["one:f32"]["size_vram"] <= rows["one:f32"]["size"] < 9.1 * GIB
         told = machine.daemon.post("/api/explain", {"model": "three"})[1]
         assert (told["loaded"], told["goes"], told["plan"]["fits"]) == (False, ["one:f32"], True)
+        fitted = subprocess.run([*BLAZAR, "--data-dir", str(machine.daemon.paths.data_dir), "fit", "three", "--ctx",
+                                 "8192", "--json"], capture_output=True, env={**os.environ, "PYTHONPATH": os.getcwd()})
+        assert json.loads(fitted.stdout)["goes"] == ["one:f32"], fitted
         assert machine.loaded == {"one", "two", "small"}, "asking changes nothing"
         assert machine.daemon.post("/api/chat", {"model": "three", **ask})[0] == 200
         assert machine.loaded == {"two", "small", "three"} and machine.cards("three") == "0"
