@@ -20,6 +20,7 @@ from blazar.supervisor.policies import idle, outdated
 from blazar.supervisor.snapshot import ChildView, Snapshot
 from blazar.supervisor.states import LIVE, State
 from blazar.supervisor.workers import Workers
+from blazar.transport import model_at
 
 log = logging.getLogger(__name__)
 
@@ -96,8 +97,9 @@ class Fleet:
         """`then` is told how a model without a child would be loaded now, and who would go for it."""
         def looked() -> None:
             view = self._with_settings(ChildView(model, State.QUEUED, 0.0, asked_at=self._means.loop.now()), weighed)
-            others = tuple(child for child in self._view().children if child.state in LIVE)
-            snapshot = replace(self._view(), children=(*others, view))
+            now = self._view()
+            others = (child for child in now.children if child.state in LIVE and model_at(child.place) != model)
+            snapshot = replace(now, children=(*others, view))
             decided = scheduler.decide(math.inf, snapshot, self._max_loaded)
             then(explained.of_absent(model, weighed.program, scheduler.Scene(snapshot, self._max_loaded).best(view),
                                      decided))
