@@ -26,9 +26,10 @@ class Card:
 
 @dataclass(frozen=True)
 class Worker:
-    """A worker of llama.cpp's RPC, as it tells of itself."""
+    """One device of a worker of llama.cpp's RPC, as that tells of it."""
 
     endpoint: str
+    """The worker's address, with the device's number behind it when it has several."""
     memory: int
     free: int
 
@@ -39,6 +40,7 @@ class Machine:
 
     cards: tuple[Card, ...]
     workers: tuple[Card, ...]
+    """The devices of workers on other machines."""
     ram: int | None
     """What a model may take of main memory."""
     main: int | None
@@ -46,19 +48,27 @@ class Machine:
     free: int | None
     """Main memory that can be had now."""
     silent: tuple[str, ...] = ()
-    """Workers whose memory is not known: then nothing is placed, since much may go to them."""
+    """Workers that serve somebody else and tell nothing: then nothing is placed, since much may go to them."""
+    gone: tuple[tuple[str, str], ...] = ()
+    """Workers that do not answer, and why; they are planned without."""
     doubt: str = ""
     """Why an engine's own numbering of the cards is left alone; empty when the cards can be told apart."""
 
+    @property
+    def pool(self) -> tuple[Card, ...]:
+        """Workers and cards, in the order in which an engine fills them."""
+        return (*self.workers, *self.cards)
+
 
 def machine_of(census: Census, workers: Sequence[Worker] = (), cards: bool = True, now: bool = False,
-               silent: Sequence[str] = ()) -> Machine:
+               silent: Sequence[str] = (), gone: Sequence[tuple[str, str]] = ()) -> Machine:
     """What `census` tells. `cards` says whether the engine can use any of this machine; `now` counts only what is free
-    at present."""
+    at present. The last two are workers whose memory is not known, as in `Machine`."""
     found, doubt = _cards(census, now) if cards else ((), "the engine uses no card")
     main = census.memory.usable
-    return Machine(found, tuple(_worker(worker, now) for worker in workers),
-                   None if main is None else int(main * SHARE), main, census.memory.free, tuple(silent), doubt)
+    ram = None if main is None else int(main * SHARE)
+    return Machine(found, tuple(_worker(worker, now) for worker in workers), ram, main, census.memory.free,
+                   tuple(silent), tuple(gone), doubt)
 
 
 def _worker(worker: Worker, now: bool) -> Card:

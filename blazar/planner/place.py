@@ -94,13 +94,16 @@ def on_one(load: Load, cards: Sequence[Card], ram: int | None) -> tuple[Part, ..
 
 def on_several(load: Load, cards: Sequence[Card], ram: int | None) -> tuple[Part, ...] | None:
     """Everything on the first cards, as few as will do, each with layers that follow each other."""
+    found = (on_all(load, cards[:count], ram) for count in range(2, len(cards) + 1))
+    return next((parts for parts in found if parts is not None), None)
+
+
+def on_all(load: Load, cards: Sequence[Card], ram: int | None) -> tuple[Part, ...] | None:
+    """Everything on these cards, none left out that is large enough to compute on."""
     if ram is not None and load.in_ram > ram:
         return None
-    for count in range(2, len(cards) + 1):
-        spread = _spread(load, load.items, cards[:count])
-        if spread is not None:
-            return (*spread, main_part(load, (), ram))
-    return None
+    spread = _spread(load, load.items, cards)
+    return None if spread is None else (*spread, main_part(load, (), ram))
 
 
 def on_both(load: Load, cards: Sequence[Card], ram: int | None) -> tuple[Part, ...] | None:

@@ -18,7 +18,6 @@ from blazar.models.catalog import Catalog
 from blazar.models.measurement import Measurement
 from blazar.paths import Paths
 from blazar.planner.installed import plan_installed, plan_load
-from blazar.planner.machine import Machine, Worker, machine_of
 from blazar.store.assembled import assemble
 from blazar.store.installed import Installed
 from blazar.store.store import Store
@@ -72,7 +71,8 @@ class Loader:
         check_files(model, chosen.settings)
         workers = rpc.refuse_gone(model, rpc.split_addresses(chosen.settings.get("rpc_servers") or ""))
         socket = socket_path(self._paths, place) if self._unix else None
-        plan = plan_load(installed, chosen.settings, machine_with(workers, chosen.uses_cards, now=True))
+        machine = rpc.machine_with(census(), workers, chosen.uses_cards, now=True)
+        plan = plan_load(installed, chosen.settings, machine)
         settings = {**chosen.settings, **plan.settings}
         found = assemble(self._paths, installed)
         launch = Launch(model=model, file=found.file, facts=facts, settings=settings, program=chosen.program,
@@ -90,7 +90,7 @@ class Loader:
         """How the model would be loaded with nothing beside it, or why not. Runs on a thread; raises as `prepare`."""
         chosen = self._choose(model)
         workers = rpc.workers_at(rpc.split_addresses(chosen.settings.get("rpc_servers") or ""))
-        machine = machine_with(workers, chosen.uses_cards)
+        machine = rpc.machine_with(census(), workers, chosen.uses_cards)
         return told(model, chosen.program, plan_installed(chosen.installed, chosen.settings, machine))
 
     def _choose(self, model: str) -> "Chosen":
@@ -114,13 +114,6 @@ class Loader:
         routing = Routing(settings.get("engine"), configured.get("mode") or "auto", configured.get("policy"),
                           rates_of(Measurement.of(facts["digest"], "bench")))
         return find_program(model, self._engine_path, os.environ, builds, routing)
-
-
-def machine_with(workers: Sequence[rpc.Worker], cards: bool, now: bool = False) -> Machine:
-    """This machine and the devices of its workers. One that serves somebody else tells no memory."""
-    devices = [Worker(worker.address, total, free) for worker in workers for free, total in worker.devices]
-    silent = [worker.address for worker in workers if not worker.devices]
-    return machine_of(census(), devices, cards, now, silent)
 
 
 def check_files(model: str, settings: Mapping[str, Any]) -> None:

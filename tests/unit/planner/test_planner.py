@@ -156,7 +156,10 @@ def test_cards_without_numbers_are_not_pinned():
 
 def test_a_worker_that_tells_nothing_makes_that_nothing_is_placed():
     found = planned(replace(machine(1.0), silent=("far:1",)))
-    assert (found.gpu_layers, found.env) == (None, {}) and found.warnings[0].startswith("rpc_servers says where")
+    assert (found.gpu_layers, found.env) == (None, {})
+    assert found.warnings[0] == "the RPC worker far:1 serves another client, so its memory is not known"
+    assert found.warnings[1].startswith("rpc_servers says where")
+    assert {line.what: line.value for line in found.lines}["worker far:1"] == "unknown"
 
 
 def test_workers_add_their_memory():
@@ -164,6 +167,40 @@ def test_workers_add_their_memory():
     found = planned(machine(2.0, workers=(2.0,)), Demand(ctx=4096, slots=1))
     assert found.grade == Grade() and [part.place for part in found.parts] == ["far0:50052", "card0", MAIN_MEMORY]
     assert planned(machine(workers=(4.0, 4.0)), Demand(ctx=4096, slots=1)).parts[0].place == "far0:50052"
+
+
+def test_an_engine_with_workers_spreads_over_all_that_there_is():
+    found = planned(machine(8.0, workers=(8.0, 16.0)), Demand(ctx=4096, slots=1))
+    # One card has room for all 11 pieces, and yet: a quarter, a half, a quarter.
+    assert [(part.place, part.layers) for part in found.parts] == [
+        ("far0:50052", 3), ("far1:50052", 5), ("card0", 3), (MAIN_MEMORY, 0)]
+    assert (found.env, found.gpu_layers, "tensor_split" in found.settings) == ({}, None, False), "the engine divides it"
+    told = {line.what: (line.value, line.reason, line.setting) for line in found.lines}
+    assert told["worker far1:50052"] == ("16.0 GiB of 16.0 GiB", "what is free of it", "rpc_servers")
+
+
+def test_spilling_beside_workers_counts_them():
+    alone, helped = planned(machine(1.0)), planned(machine(1.0, workers=(0.7,)))
+    # As q8_0 a layer takes 236 MiB: of 1020 MiB the head and four, of 713 three more.
+    assert (alone.gpu_layers, helped.gpu_layers) == (5, 8)
+    assert helped.warnings[0].startswith("3 of 11 layers go to main memory, since the workers and the cards are too sm")
+
+
+def test_a_worker_that_is_gone_is_planned_without_and_named():
+    here = replace(machine(24, ram=0.5), gone=(("far:1", "Connection refused"),))
+    found = planned(here, Demand(ctx=4096, slots=1))
+    assert found.parts == planned(machine(24, ram=0.5), Demand(ctx=4096, slots=1)).parts
+    assert found.warnings == ("the RPC worker far:1 does not answer (Connection refused): the plan is without it, and "
+                              "a load is refused until it does",)
+    refused = plan(TEN, Demand(ctx=4096), replace(here, cards=()))
+    assert isinstance(refused, Refusal) and refused.levers[0] == "start the RPC worker far:1, which does not answer"
+    assert ("worker far:1", "nothing") in {(line.what, line.value) for line in refused.lines}
+
+
+def test_a_refusal_counts_the_workers():
+    refused = plan(TEN, Demand(ctx=65536), machine(ram=1.0, workers=(1.0, 2.0)))
+    assert isinstance(refused, Refusal) and refused.limit == 4 * GIB
+    assert refused.where == "90% of the workers and main memory together"
 
 
 @pytest.mark.parametrize(("demand", "card", "expected"), [
