@@ -40,6 +40,8 @@ class Demand:
     cache_ram: int = 8192
     """MiB; -1 = no limit."""
     guard: bool = True
+    checkpoints: int = 0
+    """Of each slot, at most; 0 = as many as the engine likes."""
     placed: tuple[str, ...] = ()
     """The settings by which a person has placed the model: then the plan places nothing."""
 
@@ -58,6 +60,7 @@ def demand_of(settings: Mapping[str, Any], companions: int = 0, draft: Shape | N
         kv_in_ram=bool(settings.get("no_kv_offload")), moe_in_ram=moe, dense_in_ram=settings.get("cpu_ffn_n") or 0,
         projector=companions, draft=draft, stretch=max(settings.get("ctx_extend") or 1.0, 1.0),
         cache_ram=settings.get("cache_ram_mb", 8192), guard=settings.get("spawn_mem_guard", True),
+        checkpoints=settings.get("ctx_checkpoints") or 0,
         placed=_placed(settings))
 
 

@@ -9,6 +9,7 @@ from blazar.planner.ladder import FINEST
 from blazar.planner.machine import SHARE, Machine
 from blazar.planner.place import Load
 from blazar.planner.plan import MAIN_MEMORY, THE_CARDS, Line, Part, Plan, Refusal
+from blazar.planner.program import checkpoint_bytes
 from blazar.store.shape import Shape
 from blazar.units import format_bytes
 
@@ -67,6 +68,7 @@ def refusal(shape: Shape, demand: Demand, machine: Machine, least: Load, largest
                   "at the least that was tried", "ctx, slots, cache_type"),
              Line("compute", format_bytes(least.compute), "on each device", "ubatch_size"),
              *([Line("beside it", format_bytes(least.beside), "projector and draft")] if least.beside else []),
+             Line("program", format_bytes(least.program), "the engine itself, and its checkpoints", "ctx_checkpoints"),
              *_worker_lines(machine),
              Line("needed", format_bytes(needed)), Line("to be had", format_bytes(limit), where))
     return Refusal(needed, limit, where, tuple(levers), lines)
@@ -118,6 +120,10 @@ def _model_lines(shape: Shape, demand: Demand, window: Window, grade: Grade, par
     beside = sum(part.beside for part in parts)
     if beside:
         lines.append(Line("beside it", format_bytes(beside), "projector, adapters and draft model", "mmproj, spec"))
+    checkpoint, reason = checkpoint_bytes(shape, grade, window), "the engine itself and its vocabulary"
+    if checkpoint:
+        reason += f", checkpoints of {format_bytes(checkpoint)}, more of them as texts get long"
+    lines.append(Line("program", format_bytes(parts[-1].program), reason, "ctx_checkpoints" if checkpoint else ""))
     return lines
 
 

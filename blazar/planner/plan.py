@@ -34,10 +34,12 @@ class Part:
     """Projector, adapters and draft model."""
     budget: int | None = None
     layers: int = 0
+    program: int = 0
+    """What the engine takes for itself."""
 
     @property
     def total(self) -> int:
-        return self.weights + self.cache + self.compute + self.beside
+        return self.weights + self.cache + self.compute + self.beside + self.program
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,8 @@ def test_a_table_of_reasons_and_settings(shell, large):
     assert done.returncode == 0 and "not this one" in done.stderr
     lines = done.stdout.splitlines()
     assert lines[0].split() == ["WHAT", "VALUE", "WHY", "SETTING"]
-    assert [line.split("  ")[0] for line in lines[1:8]] == [
-        "weights", "context", "slots", "kv cache", "compute", "main memory", "prompt cache"]
+    assert [line.split("  ")[0] for line in lines[1:9]] == [
+        "weights", "context", "slots", "kv cache", "compute", "program", "main memory", "prompt cache"]
     assert "16384 tokens a slot" in lines[2] and lines[2].endswith("default_ctx, ctx")
     assert "5.0 GiB as f16" in lines[4] and "320.0 KiB a token" in lines[4]
     assert lines[-1] == "large.gguf fits: 73.8 GiB in all"

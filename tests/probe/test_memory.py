@@ -7,6 +7,7 @@ import pytest
 from blazar.planner.kv import Grade
 from tests.support.built_engines import built
 from tests.support.memory_table import MODELS, by_chance, measured, rows
+from tests.support.resident import engines, resident
 
 pytestmark = pytest.mark.built
 
@@ -24,6 +25,18 @@ def test_a_model_that_nobody_chose(tmp_path):
     found = [measured(f"seed {seed}", file, ctx, grade) for ctx in (4096, 20000)
              for grade in (Grade(), Grade("q8_0", "q8_0"))]
     assert [str(row) for row in found if row.faults] == []
+
+
+@pytest.mark.parametrize("engine", ["b11434", "embedded"])
+@pytest.mark.parametrize(("name", "ctx", "grade"), [
+    ("grouped", 12288, Grade("q8_0", "q8_0")), ("windows", 4096, Grade()), ("latent", 4096, Grade())])
+def test_what_the_process_holds(tmp_path, engine, name, ctx, grade):
+    built("llama-server")
+    if engine not in engines():
+        pytest.skip("there is no embedded engine")
+    from tests.support.shaped_gguf import write_shaped
+    found = resident(engine, name, write_shaped(tmp_path / "x.gguf", name), ctx, grade)
+    assert not found.is_off, found
 
 
 @pytest.mark.parametrize("name", ["grouped", "windows", "recurrent", "hybrid"])
