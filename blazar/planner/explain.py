@@ -38,11 +38,13 @@ def planned(shape: Shape, demand: Demand, machine: Machine, window: Window, grad
     count = len(shape.layers) + 1
     placed = sum(part.layers for part in on_cards)
     spilled = bool(machine.pool) and not demand.placed and placed < count
-    lines = [*_model_lines(shape, demand, window, grade, parts, asked), *_place_lines(parts, count, machine, env),
-             *_worker_lines(machine), *_memory_lines(demand, machine, moe, cap)]
+    spare = shape.rearranged if machine.rearranges and demand.rearranged and not machine.pool else 0
+    lines = [*_model_lines(shape, demand, window, grade, parts, asked), *_spare_lines(spare),
+             *_place_lines(parts, count, machine, env), *_worker_lines(machine),
+             *_memory_lines(demand, machine, moe, cap)]
     return Plan(window.ctx, window.slots, grade, parts, placed if spilled else None, MappingProxyType(env),
                 MappingProxyType(settings), tuple(lines),
-                _warnings(shape, demand, machine, window, grade, parts, moe, asked))
+                _warnings(shape, demand, machine, window, grade, parts, moe, asked), spare)
 
 
 def refusal(shape: Shape, demand: Demand, machine: Machine, least: Load, largest: int) -> Refusal:
@@ -142,6 +144,11 @@ def _place_lines(parts: tuple[Part, ...], count: int, machine: Machine, env: dic
                           "numbered in the order of the bus" if env else machine.doubt or "workers come first",
                           "tensor_split, devices"))
     return lines
+
+
+def _spare_lines(spare: int) -> list[Line]:
+    reason = "weights rearranged for the processor; those of the file are given back when room is needed"
+    return [Line("kept twice", format_bytes(spare), reason, "repack, load_mode")] if spare else []
 
 
 def _worker_lines(machine: Machine) -> list[Line]:

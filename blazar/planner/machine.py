@@ -8,6 +8,8 @@ from blazar.hardware.device import Device
 
 SHARE = 0.9
 """Of any memory, what one model may take."""
+FAST = frozenset({"avx2", "asimddp"})
+"""What processors can do for which weights are rearranged."""
 SMALLEST = 1 << 30
 """Bytes under which a card is not worth a part of a model."""
 
@@ -54,6 +56,9 @@ class Machine:
     doubt: str = ""
     """Why an engine's own numbering of the cards is left alone; empty when the cards can be told apart."""
 
+    rearranges: bool = False
+    """Whether engines keep a second copy of some weights here, in an order that the processor multiplies faster."""
+
     @property
     def pool(self) -> tuple[Card, ...]:
         """Workers and cards, in the order in which an engine fills them."""
@@ -68,7 +73,7 @@ def machine_of(census: Census, workers: Sequence[Worker] = (), cards: bool = Tru
     main = census.memory.usable
     ram = None if main is None else int(main * SHARE)
     return Machine(found, tuple(_worker(worker, now) for worker in workers), ram, main, census.memory.free,
-                   tuple(silent), tuple(gone), doubt)
+                   tuple(silent), tuple(gone), doubt, bool(FAST & (census.cpu.features or frozenset())))
 
 
 def _worker(worker: Worker, now: bool) -> Card:

@@ -60,6 +60,9 @@ class Plan:
     """Settings as planned, in place of those that left it open."""
     lines: tuple[Line, ...] = ()
     warnings: tuple[str, ...] = ()
+    spare: int = 0
+    """Bytes of the model's file that stay mapped though the engine has a copy of them; the system takes them when it
+    needs room."""
 
     @property
     def on_cards(self) -> int:
@@ -67,13 +70,19 @@ class Plan:
 
     @property
     def total(self) -> int:
+        """What has to be there."""
         return sum(part.total for part in self.parts)
+
+    @property
+    def resident(self) -> int:
+        """What the process is seen to hold where there is room."""
+        return self.total + self.spare
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {"fits": True, "ctx": self.ctx, "slots": self.slots, "cache_type_k": self.grade.keys,
                 "cache_type_v": self.grade.values, "gpu_layers": self.gpu_layers, "env": dict(self.env),
-                "settings": dict(self.settings),
+                "settings": dict(self.settings), "resident": self.resident,
                 "parts": [{**asdict(part), "total": part.total} for part in self.parts],
                 "lines": [asdict(line) for line in self.lines], "warnings": list(self.warnings)}
 

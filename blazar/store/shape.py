@@ -15,6 +15,8 @@ _EXPERTS = re.compile(r"ffn_(up|down|gate|gate_up)_(ch|)exps")
 _DENSE = re.compile(r"ffn_(up|down|gate)\.")
 INPUT = ("token_embd.", "per_layer_token_embd.", "position_embd.", "token_types.", "token_embd_norm.")
 """How the names of tensors begin that are read by rows, and so stay in main memory."""
+REARRANGED = frozenset({"Q4_0", "Q4_K", "IQ4_NL", "MXFP4"})
+"""Types of which llama.cpp makes another copy, in an order that a processor multiplies faster."""
 MAX_LAYERS = 1024
 
 
@@ -62,6 +64,8 @@ class Shape:
     vocabulary: int = 0
     merges: int = 0
     """Rules by which a vocabulary of pairs is built."""
+    rearranged: int = 0
+    """Bytes of the layers and the head in types that a processor wants rearranged."""
     embedding: bool = False
 
     @property
@@ -121,6 +125,8 @@ def shape_of(header: Header) -> Shape:
         inner=keys.number("ssm.inner_size"),
         vocabulary=keys.number("vocab_size") or header.lengths.get("tokenizer.ggml.tokens", 0),
         merges=header.lengths.get("tokenizer.ggml.merges", 0),
+        rearranged=sum(size for name, size in header.tensor_bytes.items()
+                       if header.tensor_types.get(name) in REARRANGED and not name.startswith(INPUT)),
         embedding=keys.architecture in attention.WITHOUT_CACHE or keys.number("pooling_type") > 0)
 
 

@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from blazar.hardware.census import census
 from blazar.planner.compute import compute_bytes
 from blazar.planner.demand import Demand
 from blazar.planner.kv import Grade, Window
-from blazar.planner.machine import Machine
+from blazar.planner.machine import machine_of
 from blazar.planner.plan import Plan
 from blazar.planner.planner import plan
 from blazar.store.shape import read_shape
@@ -28,9 +29,9 @@ from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 MIB = 1 << 20
-READ = 700
+READ = 530
 """Tokens of the text: more than one pass."""
-ENDLESS = Machine((), (), None, None, None)
+ENDLESS = replace(machine_of(census(), cards=False), ram=None, main=None, free=None)
 """No cards, and nobody knows how much main memory: nothing is refused or given up."""
 
 
@@ -76,11 +77,11 @@ def resident(engine: str, model: str, file: Path, ctx: int, grade: Grade) -> Res
     # Of what it computes in, an engine has touched what the text needed so far; all else is there from the start.
     untouched = compute_bytes(shape, window) - compute_bytes(shape, replace(window, ctx=min(READ, ctx)))
     words = ["--model", str(file), "--ctx-size", str(found.ctx), "--parallel", "1", "--cache-type-k", grade.keys,
-             "--cache-type-v", grade.values, "--kv-unified", "--no-repack"]
+             "--cache-type-v", grade.values, "--kv-unified", "--threads", "1"]
     with _running([*engines()[engine], *words]) as (process, address):
         _complete(address, {"prompt": [5 + number % 250 for number in range(min(READ, ctx - 8))], "n_predict": 4})
         held = pss(process.pid)
-    return Resident(engine, model, ctx, grade, (found.total - untouched) / MIB, held / MIB)
+    return Resident(engine, model, ctx, grade, (found.resident - untouched) / MIB, held / MIB)
 
 
 def pss(pid: int) -> int:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from blazar.planner.demand import Demand, demand_of
 from blazar.planner.kv import Grade, Window
-from blazar.planner.machine import Machine
+from blazar.planner.machine import Card, Machine
 from blazar.planner.place import load_of
 from blazar.planner.planner import plan
 from blazar.planner.program import PROGRAM, checkpoint_bytes, program_bytes
@@ -36,6 +36,18 @@ def test_each_slot_has_two_of_them_unless_fewer_are_allowed():
         assert program_bytes(WINDOWED, Grade(), Window(8192, slots), allowed) - bare == expected * one
     demand = demand_of({"ctx_checkpoints": 1, "slots": 3, "default_ctx": 8192})
     assert load_of(WINDOWED, demand, Grade(), Window(8192, 3)).program - bare == 3 * one
+
+
+def test_rearranged_weights_are_held_twice_where_a_processor_computes():
+    shape, here = replace(PLAIN, rearranged=390), Machine((), (), None, None, None, rearranges=True)
+    found = plan(shape, Demand(ctx=8192), here)
+    assert (found.spare, found.resident - found.total) == (390, 390)
+    assert next(line for line in found.lines if line.what == "kept twice").setting == "repack, load_mode"
+    card = Card("card", 1 << 34, 1 << 34, 0)
+    for demand, machine in ((Demand(ctx=8192), replace(here, rearranges=False)),
+                            (Demand(ctx=8192), replace(here, cards=(card,))),
+                            (demand_of({"repack": False}), here), (demand_of({"load_mode": "direct-io"}), here)):
+        assert plan(shape, demand, machine).spare == 0
 
 
 def test_it_lies_in_main_memory_and_is_told():
