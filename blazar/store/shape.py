@@ -65,7 +65,7 @@ class Shape:
     merges: int = 0
     """Rules by which a vocabulary of pairs is built."""
     rearranged: int = 0
-    """Bytes of the layers and the head in types that a processor wants rearranged."""
+    """Bytes in types that a processor wants rearranged, and that stay mapped since they lie between others."""
     embedding: bool = False
 
     @property
@@ -125,9 +125,16 @@ def shape_of(header: Header) -> Shape:
         inner=keys.number("ssm.inner_size"),
         vocabulary=keys.number("vocab_size") or header.lengths.get("tokenizer.ggml.tokens", 0),
         merges=header.lengths.get("tokenizer.ggml.merges", 0),
-        rearranged=sum(size for name, size in header.tensor_bytes.items()
-                       if header.tensor_types.get(name) in REARRANGED and not name.startswith(INPUT)),
+        rearranged=_rearranged(header),
         embedding=keys.architecture in attention.WITHOUT_CACHE or keys.number("pooling_type") > 0)
+
+
+def _rearranged(header: Header) -> int:
+    """What lies before the first and behind the last tensor that is used as it is, an engine gives back."""
+    sizes = [(size, header.tensor_types.get(name) in REARRANGED and not name.startswith(INPUT))
+             for name, size in header.tensor_bytes.items()]
+    used = [place for place, (_, is_copied) in enumerate(sizes) if not is_copied]
+    return sum(size for size, is_copied in sizes[used[0]:used[-1]] if is_copied) if used else 0
 
 
 class Keys:
