@@ -9,15 +9,17 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from blazar.errors import BlazarError, ChildFailed, ChildRefused
+from blazar.errors import BlazarError, ChildFailed, PromptTooLong
 from blazar.proxy.assemble import Assembler
-from blazar.proxy.exchange import ClientGone, Exchange, Reply, Usage
+from blazar.proxy.child_errors import child_error
+from blazar.proxy.exchange import ClientGone, Exchange, Reply, Usage, send_whole
 from blazar.proxy.json import BadJson, dumps, loads
 from blazar.proxy.meter import Meter, estimated
 from blazar.proxy.receipts import overhead
 from blazar.proxy.sse import SseReader
 from blazar.proxy.wire.flow import ChildClosed
 from blazar.proxy.wire.framing import LAST_CHUNK, BadFraming, chunk
+from blazar.proxy.wire.head import Head
 from blazar.proxy.wire.pool import Pool
 from blazar.proxy.wire.relay import Call
 from blazar.telemetry.metrics import Metrics
@@ -81,11 +83,15 @@ def _watched(exchange: Exchange, call: Call, read: Callable[[Exchange, Call], Re
 
 
 def _answer(exchange: Exchange, call: Call) -> Reply:
-    if exchange.dialect.relays:
+    if exchange.dialect.relays and not (exchange.sink.early and not _is_stream(call.head)):
         return _relay(exchange, call)
-    if call.head.status != 200:
+    if call.head.status != 200 or exchange.dialect.relays:
         raise _child_error(exchange, call)
     return _translate(exchange, call) if exchange.stream else _assemble(exchange, call)
+
+
+def _is_stream(head: Head) -> bool:
+    return head.status == 200 and head.fields.get("content-type", "").startswith("text/event-stream")
 
 
 def _say_why(exchange: Exchange, error: Exception) -> None:
@@ -111,6 +117,8 @@ def _used(exchange: Exchange, call: Call) -> Usage | None:
 
 def _relay(exchange: Exchange, call: Call) -> Reply:
     head, sink = call.head, exchange.sink
+    if head.status in (400, 500):
+        return _refused(exchange, call)
     headers = [*exchange.headers, overhead(exchange),
                ("Content-Type", head.fields.get("content-type", "application/json"))]
     if head.length is not None:
@@ -122,6 +130,20 @@ def _relay(exchange: Exchange, call: Call) -> Reply:
         return Reply(head.status, complete=False, error=_end_relayed(exchange, call, error))
     sink.finish()
     return Reply(head.status)
+
+
+def _refused(exchange: Exchange, call: Call) -> Reply:
+    """The child's refusal as it is, unless we can say better what is wrong with the request."""
+    body, value = _body(call, MAX_CHILD_ERROR), None
+    with contextlib.suppress(BadJson):
+        value = loads(body)
+    told = value.get("error") if isinstance(value, dict) else None
+    error = child_error(exchange, told, call.head.status)
+    if error.status < 500 <= call.head.status or isinstance(error, PromptTooLong):
+        raise error
+    send_whole(exchange.sink, call.head.status, [*exchange.headers, overhead(exchange)], body,
+               call.head.fields.get("content-type", "application/json"))
+    return Reply(call.head.status)
 
 
 def _end_relayed(exchange: Exchange, call: Call, error: Exception) -> Exception:
@@ -163,7 +185,7 @@ def _translate(exchange: Exchange, call: Call) -> Reply:
             sink.write(data)
 
     def start() -> None:
-        if not sink.started:
+        if sink.early or not sink.started:
             sink.start(200, [*exchange.headers, overhead(exchange, call.meter.heard),
                              ("Content-Type", exchange.dialect.stream_type), ("Cache-Control", "no-cache")])
 
@@ -256,7 +278,7 @@ def _event(exchange: Exchange, data: str) -> dict[str, Any]:
     if not isinstance(event, dict):
         raise ChildFailed(model=exchange.model, reason="it sent an event that is not a JSON object")
     if event.get("error"):
-        raise _told(exchange, event["error"], 500)
+        raise child_error(exchange, event["error"], 500)
     return event
 
 
@@ -267,14 +289,4 @@ def _child_error(exchange: Exchange, call: Call) -> BlazarError:
         body = _body(call, MAX_CHILD_ERROR)
         value = loads(body)
     told = value.get("error", value) if isinstance(value, dict) else body[:500].decode(errors="replace")
-    return _told(exchange, told, call.head.status)
-
-
-def _told(exchange: Exchange, told: Any, status: int) -> BlazarError:
-    message = told.get("message") if isinstance(told, dict) else told
-    message = message if isinstance(message, str) and message else f"it answered with status {status}"
-    code = told.get("code") if isinstance(told, dict) else None
-    status = code if isinstance(code, int) and 400 <= code <= 599 else status
-    if 400 <= status < 500 and status not in (401, 403, 404, 405):
-        return ChildRefused(message, status=status)
-    return ChildFailed(model=exchange.model, reason=message)
+    return child_error(exchange, told, call.head.status)
