@@ -13,4 +13,5 @@ CHECKS: tuple[Check, ...] = (check_config, check_data_dir, check_machine, check_
 
 
 def examine(surroundings: Surroundings) -> list[Finding]:
-    return [check(surroundings) for check in CHECKS]
+    found = [check(surroundings) for check in CHECKS]
+    return [finding for one in found for finding in (one if isinstance(one, list) else [one])]

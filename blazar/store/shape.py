@@ -15,6 +15,8 @@ _EXPERTS = re.compile(r"ffn_(up|down|gate|gate_up)_(ch|)exps")
 _DENSE = re.compile(r"ffn_(up|down|gate)\.")
 INPUT = ("token_embd.", "per_layer_token_embd.", "position_embd.", "token_types.", "token_embd_norm.")
 """How the names of tensors begin that are read by rows, and so stay in main memory."""
+REARRANGED = frozenset({"Q4_0", "Q4_K", "IQ4_NL", "MXFP4"})
+"""Types of which llama.cpp makes another copy, in an order that a processor multiplies faster."""
 MAX_LAYERS = 1024
 
 
@@ -62,6 +64,10 @@ class Shape:
     vocabulary: int = 0
     ahead: int = 0
     """Layers at the end that draft the tokens after the next, and keep nothing otherwise."""
+    merges: int = 0
+    """Rules by which a vocabulary of pairs is built."""
+    rearranged: int = 0
+    """Bytes in types that a processor wants rearranged, and that stay mapped since they lie between others."""
     embedding: bool = False
 
     @property
@@ -121,7 +127,17 @@ def shape_of(header: Header) -> Shape:
         inner=keys.number("ssm.inner_size"),
         vocabulary=keys.number("vocab_size") or header.lengths.get("tokenizer.ggml.tokens", 0),
         ahead=keys.number("nextn_predict_layers"),
+        merges=header.lengths.get("tokenizer.ggml.merges", 0),
+        rearranged=_rearranged(header),
         embedding=keys.architecture in attention.WITHOUT_CACHE or keys.number("pooling_type") > 0)
+
+
+def _rearranged(header: Header) -> int:
+    """What lies before the first and behind the last tensor that is used as it is, an engine gives back."""
+    sizes = [(size, header.tensor_types.get(name) in REARRANGED and not name.startswith(INPUT))
+             for name, size in header.tensor_bytes.items()]
+    used = [place for place, (_, is_copied) in enumerate(sizes) if not is_copied]
+    return sum(size for size, is_copied in sizes[used[0]:used[-1]] if is_copied) if used else 0
 
 
 class Keys:

@@ -21,7 +21,6 @@ from blazar.models.catalog import Catalog
 from blazar.models.measurement import Measurement
 from blazar.paths import Paths
 from blazar.planner.installed import need_of
-from blazar.planner.machine import Worker
 from blazar.planner.need import Need
 from blazar.planner.plan import Plan
 from blazar.store import speccache
@@ -122,12 +121,9 @@ class Loader:
         return isinstance(before, Plan) and isinstance(after, Plan) and after.as_good_as(before)
 
     def _need(self, chosen: "Chosen", workers: Sequence[rpc.Worker], tuned: Mapping[str, Any]) -> Need:
-        """A worker that serves somebody else tells no memory."""
-        devices = [Worker(worker.address, total, free) for worker in workers for free, total in worker.devices]
-        silent = [worker.address for worker in workers if not worker.devices]
         pair, types = pair_of(chosen.installed, self._store.every()), types_of(chosen.manifest)
-        plain, changed = (need_of(chosen.installed, settings, devices, silent, chosen.uses_cards, pair, types)
-                          for settings in (chosen.settings, {**chosen.settings, **tuned}))
+        plain, changed = (need_of(chosen.installed, settings, uses_cards=chosen.uses_cards, pair=pair, types=types,
+                                  **rpc.told(workers)) for settings in (chosen.settings, {**chosen.settings, **tuned}))
         return replace(changed, tuned=tuned, untuned=plain) if tuned else plain
 
     def _lookup_cache(self, model: str, settings: Mapping[str, Any]) -> Path | None:

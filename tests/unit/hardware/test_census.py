@@ -163,6 +163,21 @@ def test_names_ids_and_what_xe_and_amdgpu_tell_of_memory(tmp_path):
         Device("amd", "0000:05:00.0", "Radeon Pro", id="1002:1586"))
 
 
+def test_what_i915_tells_of_memory(tmp_path):
+    """Intel's own releases write these two files beside the kernel's; in a processor's graphics they hold 0."""
+    place = "sys/bus/pci/devices/0000:{}/drm/{}"
+    found = census(grow(tmp_path, {
+        **pci("0000:00:02.0", "0x8086", "0x030000", "i915"), **pci("0000:03:00.0", "0x8086", "0x038000", "i915"),
+        **pci("0000:04:00.0", "0x8086", "0x030000", "i915"),
+        f"{place.format('00:02.0', 'card0')}/lmem_total_bytes": "0\n",
+        f"{place.format('03:00.0', 'renderD129')}/lmem_total_bytes": "7\n",
+        f"{place.format('03:00.0', 'card1')}/lmem_total_bytes": "17079205888\n",
+        f"{place.format('03:00.0', 'card1')}/lmem_avail_bytes": "17000000000\n",
+        f"{place.format('04:00.0', 'card2')}/gt_max_freq_mhz": "2400\n"}), no_nvml)
+    assert found.gpus is not None
+    assert [(gpu.memory, gpu.free) for gpu in found.gpus] == [(None, None), (17079205888, 17000000000), (None, None)]
+
+
 @pytest.mark.parametrize(("device", "expected"), [
     (Device("nvidia", memory=24 << 30), True), (Device("nvidia", memory=2 << 30), True), (Device("nvidia"), False),
     (Device("amd", memory=24 << 30, shared=256 << 30), True),

@@ -141,10 +141,13 @@ def test_a_file_and_a_set_of_files(tmp_path):
         (tmp_path / name).write_bytes(raw + b"\0" * 4096)
         return tmp_path / name
 
-    parts = [write("a", 0, [tensor("token_embd.weight", [64])]),
+    parts = [write("a", 0, [tensor("token_embd.weight", [64], Q4_0)]),
              write("b", 1, [tensor("blk.0.attn_q.weight", [64], Q4_0), tensor("output.weight", [32])])]
     found = read_shape(parts)
-    assert (found.entry, found.layers[0].weights, found.head) == (256, 36, 128)
+    assert (found.entry, found.layers[0].weights, found.head) == (36, 36, 128)
+    assert found.rearranged == 36, "what is read by rows stays as it is"
+    parts[1] = write("b", 1, [tensor("blk.0.attn_q.weight", [64], Q4_0)])
+    assert read_shape(parts).rearranged == 0, "what lies behind all others is given back"
 
 
 def test_odd_numbers_harm_nothing():
