@@ -17,7 +17,7 @@ def appended(words: Sequence[str], extra: Sequence[str], gate: Gate) -> list[str
 
     Raises FlagMissing for a flag that the engine does not have, ExtraArgsRefused for one that is given twice.
     """
-    ours = list(words)
+    ours, extra = list(words), [_spelled(word) for word in extra]
     seen: set[str] = set()
     for flag, values in _groups(extra):
         names = gate.manifest.flags[flag].names if flag in gate.manifest.flags else (flag,)
@@ -36,6 +36,11 @@ def appended(words: Sequence[str], extra: Sequence[str], gate: Gate) -> list[str
             del ours[place:place + len(written.words)]
             del gate.written[name]
     return [*ours, *extra]
+
+
+def _spelled(word: str) -> str:
+    """A flag as everybody knows it: llama.cpp reads `_` in a long one as `-`."""
+    return word.replace("_", "-") if word.startswith("--") else word
 
 
 def _groups(extra: Sequence[str]) -> Iterator[tuple[str, list[str]]]:

@@ -3,7 +3,7 @@
 from blazar.config.setting import Setting
 from blazar.config.types import Bool, Choice, Int, ListOf, Text
 
-CPUS = Text(r"\d+-\d+", like='a range of CPUs such as "0-7"')
+CPUS = Text(r"\d{1,4}-\d{1,4}", like='a range of CPUs such as "0-7"')
 RATIOS = Text(r"\d+(\.\d+)?(,\d+(\.\d+)?)*", like='shares such as "3,1"')
 TENSOR_PLACES = ListOf(Text(r"[^=]+=[^=]+", like='pattern=device, such as "exps=CPU"', empty=False))
 DEVICES = ListOf(Text(r"[^\s,]+", like='a device name such as "CUDA0"', empty=False))
