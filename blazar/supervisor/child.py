@@ -148,6 +148,11 @@ class Child:
         if self._prepared is not None and self._prepared.launch.facts["digest"] != digest:
             self.outdated = True
 
+    def forgive(self) -> None:
+        """Something has changed that may make the next load succeed: it is tried without waiting."""
+        if self.state is State.ABSENT:
+            self.not_before, self._crashes = 0.0, 0
+
     def drain(self) -> None:
         self._enter(State.DRAINING)
 
@@ -266,7 +271,9 @@ class Child:
 
     def _crashed(self, process: spawn.Process) -> None:
         assert self._prepared is not None
-        failure = self._why or load_failure(self._prepared.launch, self._prepared.fork, process)
+        failure = self._why
+        if failure is None or isinstance(failure, LoadFailed):
+            failure = load_failure(self._prepared.launch, self._prepared.command, self._prepared.fork, process, failure)
         log.error("%s: %s", self.id, failure.message)
         now = self._means.loop.now()
         if self.state is State.STARTING:
