@@ -77,7 +77,7 @@ class Child:
         self._default_keep_alive = keep_alive
         self.generation = 0
         self.outdated = False
-        """Whether the store has another file under its model's name by now, or none."""
+        """Whether the store has another file under its model's name by now, or none; or nobody can reach it."""
         self._means = means
         self._waiters: list[Waiter] = []
         self._when_absent: list[Callable[[], None]] = []
@@ -146,6 +146,13 @@ class Child:
     def compare(self, digest: str | None) -> None:
         """`digest` is the file that the store has under the model's name."""
         if self._prepared is not None and self._prepared.launch.facts["digest"] != digest:
+            self.outdated = True
+
+    def look(self) -> None:
+        """Whether it can be reached at all: nobody finds a child whose socket was removed, so another has to come."""
+        address = self.endpoint.address if self.endpoint is not None and self.state is State.READY else None
+        if isinstance(address, str) and not self.outdated and not Path(address).exists():
+            log.warning("%s: its socket %s was removed; it is started anew when it is asked for", self.id, address)
             self.outdated = True
 
     def forgive(self) -> None:

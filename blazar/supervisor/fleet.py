@@ -125,6 +125,8 @@ class Fleet:
         self._means.loop.later(LOOK_AROUND, self._look_around)
         if self._stopping:
             return
+        for child in self._children.values():
+            child.look()
         self._carry_out(outdated.decide(self._view()))
         if idle.decide(self._means.loop.now(), self._view()):
             self._workers.refresh(self._evict_idle)

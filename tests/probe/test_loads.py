@@ -159,7 +159,8 @@ def test_a_failed_load_tells_what_was_started_what_it_was_to_take_and_what_may_h
         message = daemon.get(f"/load/{model}")[1]["message"]
         first, *lines = message.splitlines()
         assert first == f"{model} did not load: the engine exited with code 7; its last lines:" and words in lines
-        assert re.search(rf"\nit was started as: .*stub_llama_server.py --model .* --alias {model} --ctx-size \d+ ", message)
+        assert re.search(rf"\nit was started as: .*stub_llama_server.py --model .* --alias {model} --ctx-size \d+ ",
+                         message)
         assert re.search(r"\nit was to take: [\d.]+ \w+ of [\d.]+ GiB in main memory: .*compute.* "
                          r"\(context \d+, slots 1, cache f16\)\n", message)
         assert f"\nwhat may help: {LEVERS[words].format(model)}" in message
@@ -415,3 +416,15 @@ def test_a_path_too_long_for_a_socket_is_told_before_anything_starts(tmp_path, f
             assert (status, error["slug"]) == (503, "socket-path-too-long")
             assert said in error["message"]
             assert daemon.starts(model) == []
+
+
+def test_a_child_whose_socket_was_removed_is_started_anew(tmp_path):
+    with DAEMONS["unix"](tmp_path) as daemon:
+        model = daemon.install("solo")
+        daemon.start()
+        assert daemon.get(f"/load/{model}")[0] == 200
+        [socket_file] = daemon.paths.run.glob("solo*.sock")
+        socket_file.unlink()
+        until(lambda: daemon.state(model) == "absent", 20, "the end of a child that nobody can reach")
+        assert daemon.get(f"/load/{model}")[0] == 200
+        assert len(daemon.starts(model)) == 2 and "its socket" in daemon.log()

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -240,6 +241,13 @@ def test_a_folder_that_is_gone_is_told(store, tmp_path):
     store.paths.incoming.write_text("in the way")
     with pytest.raises(StoreUnwritable, match="Not a directory"):
         store.install_file(file)
+
+
+def test_a_run_folder_that_was_taken_away_is_told(store):
+    store.list()
+    shutil.rmtree(store.paths.run)
+    with pytest.raises(StoreUnwritable, match="No such file or directory.*put the folder back"):
+        store.list()
 
 
 def test_a_model_larger_than_the_free_space_is_refused_at_once(store, tmp_path):
