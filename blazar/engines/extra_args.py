@@ -68,6 +68,10 @@ def _check(flag: str, values: list[str], gate: Gate) -> None:
     if known.value is None and values:
         raise ExtraArgsRefused(model=gate.model, flag=flag, problem=f"takes no value, and {values[0]} follows",
                                remedy="remove one of the two words")
+    most = max(1, len((known.value or "").split()))
+    if len(values) > most:
+        raise ExtraArgsRefused(model=gate.model, flag=flag, problem=f"takes one value, and {values[most]} follows too",
+                               remedy=f"remove {values[most]}, or put its own flag before it")
     if known.value is not None and not values:
         raise ExtraArgsRefused(model=gate.model, flag=flag, problem="needs a value",
                                remedy=f"write it as the next word of the list, a {known.value}")

@@ -27,6 +27,7 @@ from blazar.errors import (
 from blazar.models.alias import Alias
 from blazar.models.base import close_database
 from blazar.paths import Paths
+from blazar.store.locks import locked
 from blazar.store.store import Store
 from tests.support.raw_gguf import gguf_bytes, write_gguf
 
@@ -37,6 +38,7 @@ import os, signal, sys
 from pathlib import Path
 from blazar.errors import BlazarError
 from blazar.paths import Paths
+from blazar.store.locks import locked
 from blazar.store.store import Store
 data, file, name, halt_at = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], float(sys.argv[4])
 def progress(stage, done, total):
@@ -246,8 +248,9 @@ def test_a_folder_that_is_gone_is_told(store, tmp_path):
 def test_a_run_folder_that_was_taken_away_is_told(store):
     store.list()
     shutil.rmtree(store.paths.run)
-    with pytest.raises(StoreUnwritable, match="No such file or directory.*put the folder back"):
-        store.list()
+    with pytest.raises(StoreUnwritable, match=r"No such file or directory.*put the folder back"), \
+            locked(store.paths.store_lock):
+        pass
 
 
 def test_a_model_larger_than_the_free_space_is_refused_at_once(store, tmp_path):
