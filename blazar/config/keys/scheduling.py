@@ -32,7 +32,7 @@ SETTINGS = (
     Setting("tensor_split", RATIOS, "", overlay="tensor_split", lane="llamacpp", flag="--tensor-split",
             doc="Share of the model for each GPU."),
     Setting("devices", DEVICES, (), overlay="devices", lane="llamacpp", flag="--device",
-            doc="Devices that children may use; empty = all that are found."),
+            doc="Devices that children may use, named as `blazar doctor` does; empty = all that are found."),
     Setting("override_tensor", TENSOR_PLACES, (), overlay="override_tensor", lane="llamacpp", flag="--override-tensor",
             doc="Devices for single tensors, by pattern."),
     Setting("tensor_preset", Choice("", "moe-cpu-offload"), "", lane="llamacpp", flag="--cpu-moe", written=bool,

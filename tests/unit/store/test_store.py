@@ -38,7 +38,6 @@ import os, signal, sys
 from pathlib import Path
 from blazar.errors import BlazarError
 from blazar.paths import Paths
-from blazar.store.locks import locked
 from blazar.store.store import Store
 data, file, name, halt_at = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], float(sys.argv[4])
 def progress(stage, done, total):
