@@ -23,7 +23,6 @@ WAITS: Mapping[str, tuple[str, ...]] = {
     "MCP tools of the gateway": ("mcp", "mcp_default"),
     "answers out of a semantic cache": ("semantic_cache",),
     "coalescing of identical requests": ("singleflight",),
-    "prompts measured before they are sent": ("prompt_preflight",),
     "the sentinel that judges answers": ("sentinel", "sentinel_*"),
     "constraints on how a model decodes": ("decode_policy", "raw_lane_max_tokens"),
     "buffered answers out of streams": ("buffered_via_stream",),
