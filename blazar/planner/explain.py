@@ -38,8 +38,8 @@ def planned(shape: Shape, demand: Demand, machine: Machine, window: Window, grad
     placed = sum(part.layers for part in on_cards)
     spilled = bool(machine.cards or machine.workers) and not demand.placed and placed < count
     whole = not (spilled or moe)
-    lines = [*_model_lines(shape, demand, window, grade, parts, asked, whole), *_place_lines(parts, count, machine, env),
-             *_memory_lines(demand, machine, moe, cap)]
+    lines = [*_model_lines(shape, demand, window, grade, parts, asked, whole),
+             *_place_lines(parts, count, machine, env), *_memory_lines(demand, machine, moe, cap)]
     return Plan(window.ctx, window.slots, grade, parts, placed if spilled else None, MappingProxyType(env),
                 MappingProxyType(settings), tuple(lines),
                 _warnings(shape, demand, machine, window, grade, parts, moe, asked))
