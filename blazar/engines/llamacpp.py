@@ -74,9 +74,9 @@ def companion_flags(launch: Launch, gate: flags.Gate) -> list[str]:
     if projector:
         words += gate.must("the model's projector", "--mmproj", projector, yields=True)
     loras = launch.settings.get("loras") or ()
-    for path in by_role.get("adapter", []):
-        if set(",:\"").intersection(path):
-            raise AdapterPathRefused(model=launch.model, path=path)
+    for adapter in by_role.get("adapter", []):
+        if set(",:\"").intersection(adapter):
+            raise AdapterPathRefused(model=launch.model, path=adapter)
     plain = [*by_role.get("adapter", []), *(lora["path"] for lora in loras if lora["scale"] == 1)]
     if plain:
         words += gate.must("the model's adapters", "--lora", ",".join(plain))
