@@ -1,7 +1,6 @@
 """`blazar config`: what is configured, what that means, and whether a file is right."""
 
 import argparse
-import re
 from typing import Any
 
 from blazar.cli.command import Command, add_json
@@ -48,7 +47,7 @@ class Config(Command):
                    for name in names]
         rows = [[entry["key"], _shown(entry["value"]), entry["origin"], entry["group"] or "",
                  _activity(entry["waits_for"])] for entry in entries]
-        for path in (path for path in waits if path not in SETTINGS and re.split(r"[.[]", path)[0] in names):
+        for path in (path for path in waits if path not in SETTINGS and not args.changed):
             rows.append([path, "", "", "", _activity(waits[path])])
             entries.append({"key": path, "value": None, "origin": None, "active": False, "waits_for": waits[path],
                             "group": None})
