@@ -39,8 +39,9 @@ def planned(shape: Shape, demand: Demand, machine: Machine, window: Window, grad
     count = len(shape.layers) + 1
     placed = sum(part.layers for part in on_cards)
     spilled = bool(machine.pool) and not demand.placed and placed < count
+    whole = not (spilled or moe)
     spare = shape.rearranged if machine.rearranges and demand.rearranged and not machine.pool else 0
-    lines = [*_model_lines(shape, demand, window, grade, parts, asked), *_spare_lines(spare),
+    lines = [*_model_lines(shape, demand, window, grade, parts, asked, whole), *_spare_lines(spare),
              *_place_lines(parts, count, machine, env), *_worker_lines(machine),
              *_memory_lines(demand, machine, moe, cap)]
     return Plan(window.ctx, window.slots, grade, parts, placed if spilled else None, MappingProxyType(env),
@@ -97,7 +98,8 @@ def _pinned(machine: Machine, parts: list[Part]) -> tuple[str, dict[str, str]]:
 
 
 def _model_lines(shape: Shape, demand: Demand, window: Window, grade: Grade, parts: tuple[Part, ...],
-                 asked: Window) -> list[Line]:
+                 asked: Window, whole: bool) -> list[Line]:
+    """`whole` says whether the cards, or main memory, hold all of it."""
     lines = [Line("weights", format_bytes(shape.weights), f"{len(shape.layers)} layers, what stands before them "
                   f"({format_bytes(shape.entry)}) in main memory")]
     reason = f"at most what it was trained with, {shape.context}" if shape.context else "its file does not say more"
@@ -112,7 +114,8 @@ def _model_lines(shape: Shape, demand: Demand, window: Window, grade: Grade, par
     lines.append(Line("slots", str(window.slots), slots, "slots, deterministic"))
     cache = sum(part.cache for part in parts)
     each = token_bytes(shape, grade)
-    graded = "set by hand" if demand.keys or demand.values else "the finest that fits"
+    graded = "the finest that fits" if whole else "since the cards do not hold all of the model"
+    graded = "set by hand" if demand.keys or demand.values else graded
     windows = sum(1 for layer in shape.layers if layer.window)
     more = f"; {windows} layers keep a window only" if windows and not window.whole else ""
     states = sum(1 for layer in shape.layers if layer.state)

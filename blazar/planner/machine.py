@@ -144,7 +144,7 @@ def _visible(cards: list[Device], census: Census) -> tuple[list[Device], str]:
     doubt = "CUDA_VISIBLE_DEVICES is set"
     chosen: list[Device] = []
     for word in (part.strip() for part in told.split(",")):
-        if word.isdigit() and int(word) < len(cards):
+        if word.isascii() and word.isdigit() and len(word) < 9 and int(word) < len(cards):
             found = cards[int(word)]
         else:
             matching = [card for card in cards if word.startswith("GPU-") and (card.uuid or "").startswith(word)]

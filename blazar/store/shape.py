@@ -1,5 +1,6 @@
 """`Shape`: the sizes in a GGUF model from which its need of memory follows. Unknown counts as 0."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -163,12 +164,12 @@ class Keys:
         """The number of one layer, where a key may hold one for each."""
         values = self._header.arrays.get(f"{self.architecture}.{name}")
         if values is not None:
-            return int(values[layer]) if layer < len(values) and values[layer] >= 0 else 0  # type: ignore[operator]
+            return _whole(values[layer]) if layer < len(values) else 0
         return self.number(name) if self.has(name) else default
 
     def largest(self, name: str) -> int:
         values = self._header.arrays.get(f"{self.architecture}.{name}") or (self.number(name),)
-        return max((int(value) for value in values), default=0)
+        return max(map(_whole, values), default=0)
 
     def key_width(self, window: bool = False) -> int:
         return self._width("key_length", window)
@@ -180,6 +181,11 @@ class Keys:
         heads = self.largest("attention.head_count")
         usual = self.number("embedding_length") // heads if heads else 0
         return (window and self.number(f"attention.{name}_swa")) or self.number(f"attention.{name}") or usual
+
+
+def _whole(value: Any) -> int:
+    """A number of an array; 0 for what cannot be a size."""
+    return int(value) if isinstance(value, int | float) and 0 <= value < math.inf else 0
 
 
 def _kept(keys: Keys, layer: int, count: int) -> tuple[int, int, int, int]:

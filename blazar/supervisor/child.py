@@ -99,7 +99,7 @@ class Child:
         self._default_keep_alive = keep_alive
         self.generation = 0
         self.outdated = False
-        """Whether the store has another file under its model's name by now, or none."""
+        """Whether the store has another file under its model's name by now, or none; or nobody can reach it."""
         self._means = means
         self._ended = ended
         self._waiters: list[Waiter] = []
@@ -189,6 +189,18 @@ class Child:
             self.outdated = True
         elif self.state is State.QUEUED and self.weighed is not None and self.weighed.digest != digest:
             self._weigh()
+
+    def look(self) -> None:
+        """Whether it can be reached at all: nobody finds a child whose socket was removed, so another has to come."""
+        address = self.endpoint.address if self.endpoint is not None and self.state is State.READY else None
+        if isinstance(address, str) and not self.outdated and not Path(address).exists():
+            log.warning("%s: its socket %s was removed; it is started anew when it is asked for", self.id, address)
+            self.outdated = True
+
+    def forgive(self) -> None:
+        """Something has changed that may make the next load succeed: it is tried without waiting."""
+        if self.state is State.ABSENT:
+            self.not_before, self._crashes = 0.0, 0
 
     def drain(self) -> None:
         self._enter(State.DRAINING)
@@ -317,7 +329,9 @@ class Child:
 
     def _crashed(self, process: spawn.Process) -> None:
         assert self._prepared is not None
-        failure = self._why or load_failure(self._prepared.launch, self._prepared.fork, process)
+        failure = self._why
+        if failure is None or isinstance(failure, LoadFailed):
+            failure = load_failure(self._prepared.launch, self._prepared.command, self._prepared.fork, process, failure)
         log.error("%s: %s", self.id, failure.message)
         now = self._means.loop.now()
         if self.state is State.STARTING:

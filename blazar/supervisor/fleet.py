@@ -74,9 +74,11 @@ class Fleet:
                 child.stop(LoadFailed(model=model, reason="it was stopped while it was loading", output=""))
 
     def compare(self, digests: Mapping[str, str]) -> None:
-        """`digests` are the files that the store has now, by model: children of others go."""
+        """`digests` are the files that the store has now, by model: children of others go. What has failed may be tried
+        again, since models or engines have changed."""
         for child in self._children.values():
             child.compare(digests.get(child.model))
+            child.forgive()
         self._carry_out(outdated.decide(self._view()))
 
     def endpoints(self) -> dict[str, dict[str, Any]]:
@@ -205,6 +207,8 @@ class Fleet:
         self._means.loop.later(LOOK_AROUND, self._look_around)
         if self._stopping:
             return
+        for child in self._children.values():
+            child.look()
         self._carry_out(outdated.decide(self._view()))
         if idle.decide(self._means.loop.now(), self._view()):
             self._workers.refresh(self._evict_idle)

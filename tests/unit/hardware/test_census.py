@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,10 @@ from blazar.hardware.memory import Memory
 from blazar.hardware.numa import Node
 from blazar.hardware.nvidia import Nvidia, ask_nvml, read_driver
 from blazar.hardware.vulkan import Icd, read_icds
+from blazar.planner.demand import Demand
+from blazar.planner.machine import machine_of
+from blazar.planner.planner import plan
+from blazar.store.shape import Layer, Shape
 from tests.support.tree import grow
 
 STUBS = Path(__file__).parent.parent.parent / "stubs"
@@ -206,11 +211,11 @@ def test_there_are_machines_of_every_kind():
 
 @pytest.mark.parametrize(("content", "reason"), [
     ("", "it is none, or of another version (Expecting value"), ("[]", "it is none"), ("{}", "it is none"),
-    ('{"cpu": {"machine": "x"}, "memory": {"total": "many"}}', "a size is no whole number of bytes"),
-    ('{"cpu": {"machine": "x"}, "memory": {"total": -1}}', "a size is no whole number of bytes"),
-    ('{"cpu": {"machine": "x"}, "memory": {}, "gpus": [{"vendor": 7}]}', "a GPU's name is no text"),
+    ('{"cpu": {"machine": "x"}, "memory": {"total": "many"}}', 'total cannot be "many"'),
+    ('{"cpu": {"machine": "x"}, "memory": {"total": -1}}', "total cannot be -1"),
+    ('{"cpu": {"machine": "x"}, "memory": {}, "gpus": [{"vendor": 7}]}', "vendor cannot be 7"),
     ('{"cpu": {"machine": "x"}, "memory": {}, "gpus": [{"vendor": "amd", "colour": 1}]}', "of another version"),
-    ('{"cpu": {"machine": "x"}, "memory": {}, "variables": {"CUDA_VISIBLE_DEVICES": 1}}', "a variable is no text"),
+    ('{"cpu": {"machine": "x"}, "memory": {}, "variables": {"CUDA_VISIBLE_DEVICES": 1}}', "variables cannot be "),
     ("[" * 100_000, "it is none"), (None, "it cannot be read (No such file or directory)")])
 def test_what_is_no_census_is_refused(tmp_path, content, reason):
     path = tmp_path / "census.json"
@@ -219,3 +224,39 @@ def test_what_is_no_census_is_refused(tmp_path, content, reason):
     with pytest.raises(CensusRefused) as caught:
         read_census(path)
     assert reason in caught.value.message and "`blazar doctor --census FILE` saves one" in caught.value.message
+
+
+ODD = (None, "", -1, 0, 2**63, 2**70, 1.5, "x", True, [], {}, [None], [7], {"a": 1}, "\0", 1e999)
+
+
+def places(value, place=()):
+    """Every place within a value that JSON can write; of a list the first two."""
+    yield place
+    inner = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
+    for name, one in inner:
+        yield from places(one, (*place, name))
+
+
+def with_odd(value, place, odd):
+    """A copy of `value` that holds `odd` at `place`."""
+    if not place:
+        return odd
+    changed = dict(value) if isinstance(value, dict) else list(value)
+    changed[place[0]] = with_odd(changed[place[0]], place[1:], odd)
+    return changed
+
+
+@pytest.mark.parametrize("name", ["two-24", "container-4gib"])
+def test_whatever_stands_anywhere_in_a_census_it_is_planned_with_or_refused(name, tmp_path):
+    [path] = [path for path in RECORDED if path.stem == name]
+    told = {key: value for key, value in json.loads(path.read_text()).items() if not key.startswith("_")}
+    file, read = tmp_path / "census.json", 0
+    for place in places(told):
+        for odd in ODD:
+            file.write_text(json.dumps(with_odd(told, place, odd)))
+            with suppress(CensusRefused):
+                found = read_census(file)
+                assert plan(Shape("llama", 4096, (Layer(weights=9, keys=64, values=64),), 1, 1), Demand(),
+                            machine_of(found)).to_dict()
+                read += 1
+    assert read > 50

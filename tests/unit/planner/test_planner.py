@@ -104,6 +104,17 @@ def test_what_does_not_fit_on_the_last_rung_goes_to_main_memory_with_a_warning()
                               "a smaller ctx or build may fit",)
 
 
+def why_the_grade(found):
+    return next(line.reason for line in found.lines if line.what == "kv cache").partition(";")[0]
+
+
+def test_the_reason_of_a_grade_is_the_one_it_was_chosen_for():
+    assert why_the_grade(planned(machine(24.0))) == "the finest that fits"
+    assert why_the_grade(planned(machine(1.0))) == "since the cards do not hold all of the model"
+    assert why_the_grade(planned(machine(1.0), Demand(keys="q8_0"))) == "set by hand"
+    assert why_the_grade(planned(machine())) == "the finest that fits"
+
+
 def test_a_card_too_small_for_one_layer_takes_only_the_head_or_nothing():
     assert planned(machine(0.1)).gpu_layers == 1
     assert planned(machine(0.02)).gpu_layers == 0

@@ -324,4 +324,5 @@ def test_who_is_idle(child, goes):
 def test_who_is_outdated():
     children = [view("new"), view("old", outdated=True, in_flight=1), view("loading", State.STARTING, outdated=True),
                 view("leaving", State.DRAINING, outdated=True)]
-    assert outdated.decide(Snapshot(tuple(children))) == [Evict("old", "its file was replaced or removed")]
+    assert outdated.decide(Snapshot(tuple(children))) == [
+        Evict("old", "its file or its socket was replaced or removed")]
