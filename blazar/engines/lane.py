@@ -28,6 +28,8 @@ class Launch:
     """A Jinja file in place of the model's own chat template."""
     manifest: Manifest | None = None
     """What the program says it can do; None when nobody asked it."""
+    sessions: Path | None = None
+    """Folder in which the engine may keep its slots; None when it is not to."""
     plan: Plan | None = None
     """How it fits here; its decisions stand in `settings` already, where there is a setting for them."""
 

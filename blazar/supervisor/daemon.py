@@ -10,7 +10,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from blazar.config.config import Config
@@ -26,6 +26,7 @@ from blazar.planner.choice import chooser
 from blazar.store.locks import told_in_words
 from blazar.store.pull import means_of
 from blazar.store.store import Store
+from blazar.supervisor import banks
 from blazar.supervisor.answers import Answers
 from blazar.supervisor.child import Means
 from blazar.supervisor.engine_check import EngineCheck
@@ -40,6 +41,7 @@ from blazar.supervisor.notify import notify
 from blazar.supervisor.orphans import sweep
 from blazar.supervisor.pool import Pool
 from blazar.supervisor.server import ControlServer
+from blazar.supervisor.sessions import SAVE_LIMIT
 from blazar.supervisor.usage import Usage
 from blazar.supervisor.workers import Workers
 from blazar.telemetry import log as logs
@@ -82,6 +84,7 @@ class Daemon:
         remaining = sweep(paths)  # after the bind, which a daemon that has lost its data dir to us would refuse
         if remaining:
             log.error("pids %s of an earlier run do not end", remaining)
+        banks.tidy(paths)
         self._url = url_of(self._listener, "https" if config.tls_cert else "http")
         store = Store(paths, holds_daemon_lock=True)
         self._loop = Loop()
@@ -91,7 +94,7 @@ class Daemon:
                         lambda model, own: effective(config, model, own),
                         config.runtime.get("BLAZAR_ENGINE_PATH"), config.model_load_timeout_secs,
                         *child_link(config))
-        self._fleet = Fleet(Means(self._loop, pool, paths, loader.prepare, self._changed), workers,
+        self._fleet = Fleet(Means(self._loop, pool, paths, loader.prepare, self._changed, forgetter(config, paths)), workers,
                             max_loaded=config.max_loaded_models, keep_alive=float(config.idle_timeout_secs or -1))
         self._gateway = Gateway(self._loop, paths, workers, self._listener, self._grace, self._give_up, launcher)
         self._usage = Usage(pool)
@@ -164,12 +167,18 @@ class Daemon:
         self._listener.close()
         self._fleet.refuse_loads()
         self._jobs.end()
-        self._gateway.stop(lambda: self._fleet.stop(self._loop.end))
+        self._gateway.stop(lambda: self._fleet.stop(self._loop.end, min(SAVE_LIMIT, self._grace)))
 
     def _give_up(self, reason: str) -> None:
         print(f"blazar: {reason}", file=sys.stderr, flush=True)
         self._exit_code = BlazarError.exit_code
         self._fleet.stop(self._loop.end)
+
+
+def forgetter(config: Config, paths: Paths) -> Callable[[Mapping[str, str]], None]:
+    """Deletes saved slots that are of no use any more: all of them when none are to be kept."""
+    keeps, pinned = config.sessions and config.session_bank, float(config.session_keep_secs)
+    return lambda digests: banks.sweep(paths, digests if keeps else {}, pinned)
 
 
 def child_link(config: Config) -> tuple[bool, bool]:

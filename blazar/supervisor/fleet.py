@@ -6,9 +6,9 @@ from typing import Any
 
 from blazar.errors import LoadFailed, ShuttingDown
 from blazar.supervisor import scheduler
-from blazar.supervisor.actions import Action, Evict, Refuse, Start, Wake
+from blazar.supervisor.actions import Action, Evict, Refuse, Save, Start, Wake
 from blazar.supervisor.child import Child, Means, Prepared, Waiter
-from blazar.supervisor.policies import evict, idle, outdated
+from blazar.supervisor.policies import evict, idle, outdated, session_bank
 from blazar.supervisor.snapshot import ChildView, Snapshot
 from blazar.supervisor.states import LIVE, State
 from blazar.supervisor.workers import Workers
@@ -65,6 +65,7 @@ class Fleet:
         for child in self._children.values():
             child.compare(digests.get(child.model))
         self._carry_out(outdated.decide(self._view()))
+        self._means.pool.submit(lambda *_: None, self._means.forget, digests)
 
     def endpoints(self) -> dict[str, dict[str, Any]]:
         """The ready children by place, for the gateway."""
@@ -80,15 +81,15 @@ class Fleet:
         """What the model's child was started with; None while it has none."""
         return next((child.prepared for child in self._of(model) if child.state in LIVE), None)
 
-    def stop(self, then: Callable[[], None]) -> None:
-        """End all children for good."""
+    def stop(self, then: Callable[[], None], saving: float = 0.0) -> None:
+        """End all children for good; those that serve have `saving` seconds for saving their slots."""
         self.refuse_loads()
         running = [child for child in self._children.values() if child.state is not State.ABSENT]
         if not running:
             then()
         _when_all_absent(running, then)
         for child in running:
-            child.stop()
+            child.stop(saving=saving)
 
     def refuse_loads(self) -> None:
         """From now on nothing is loaded, and what is loading stops."""
@@ -124,6 +125,7 @@ class Fleet:
         if self._stopping:
             return
         self._carry_out(outdated.decide(self._view()))
+        self._carry_out(list(session_bank.decide(self._means.loop.now(), self._view())))
         if idle.decide(self._means.loop.now(), self._view()):
             self._workers.refresh(self._evict_idle)
 
@@ -139,6 +141,8 @@ class Fleet:
             elif isinstance(action, Refuse):
                 child = self._children[action.place]
                 child.stop(LoadFailed(model=child.model, reason=action.why, output=""))
+            elif isinstance(action, Save):
+                self._children[action.place].save()
             elif isinstance(action, Evict):
                 self._drain(self._children[action.place], action.why)
 
@@ -159,7 +163,8 @@ class Fleet:
     def _view_of(self, child: Child) -> ChildView:
         use = self._workers.use_of(child.id)
         return ChildView(child.place, child.state, child.keep_alive, child.ready_at, use.last_used, use.in_flight,
-                         child.asked_at, child.not_before, child.pinned, child.outdated)
+                         child.asked_at, child.not_before, child.pinned, child.outdated,
+                         child.sleeps_after, child.saved_at)
 
     def _child(self, place: str) -> Child:
         if place not in self._children:

@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from blazar.engines import forks, rpc
@@ -22,6 +23,8 @@ from blazar.planner.machine import Machine, Worker, machine_of
 from blazar.store.assembled import assemble
 from blazar.store.installed import Installed
 from blazar.store.store import Store
+from blazar.supervisor.bank_origin import bank_of
+from blazar.supervisor.banks import bank_folder
 from blazar.supervisor.child import Prepared
 from blazar.supervisor.explained import told
 from blazar.supervisor.spawn import secret_path, socket_path
@@ -75,16 +78,19 @@ class Loader:
         plan = plan_load(installed, chosen.settings, machine_with(workers, chosen.uses_cards, now=True))
         settings = {**chosen.settings, **plan.settings}
         found = assemble(self._paths, installed)
+        folder = self._session_folder(model, settings, facts)
         launch = Launch(model=model, file=found.file, facts=facts, settings=settings, program=chosen.program,
                         secret_file=secret_path(self._paths, place) if self._child_auth else None,
-                        companions=found.companions, template=found.template,
+                        companions=found.companions, template=found.template, sessions=folder,
                         manifest=manifest_of(chosen.program, self._paths.manifests, extra=engine_environment(settings)),
                         plan=plan)
         command = lane.command(launch)
         for sentence in (*plan.warnings, *command.skipped):
             log.warning("%s: %s", model, sentence)
         return Prepared(launch, lane, command, installed.size, self._load_limit or lane.load_timeout,
-                        socket, forks.offered(facts["architecture"], chosen.lanes))
+                        socket, forks.offered(facts["architecture"], chosen.lanes),
+                        tuple(piece.path for piece in installed.pieces if piece.role in ("model", "part")),
+                        bank_of(place, launch, command))
 
     def explain(self, model: str) -> dict[str, Any]:
         """How the model would be loaded with nothing beside it, or why not. Runs on a thread; raises as `prepare`."""
@@ -92,6 +98,14 @@ class Loader:
         workers = rpc.workers_at(rpc.split_addresses(chosen.settings.get("rpc_servers") or ""))
         machine = machine_with(workers, chosen.uses_cards)
         return told(model, chosen.program, plan_installed(chosen.installed, chosen.settings, machine))
+
+    def _session_folder(self, model: str, settings: Mapping[str, Any], facts: Mapping[str, Any]) -> Path | None:
+        """Where the model's engine may keep its slots; models that only make vectors have nothing to keep."""
+        if not settings.get("sessions") or "embedding" in facts.get("capabilities", ()):
+            return None
+        folder = bank_folder(self._paths, model)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder
 
     def _choose(self, model: str) -> "Chosen":
         installed = self._store.get(model)

@@ -24,6 +24,10 @@ class ChildView:
     """Whether it is not to go for others."""
     outdated: bool = False
     """Whether its file is no longer the one that the store has under this name."""
+    sleeps_after: float = 0.0
+    """Seconds without a request after which its engine forgets its slots; 0 = never, or they are not saved."""
+    saved_at: float = 0.0
+    """When its slots were last saved."""
 
 
 @dataclass(frozen=True)
