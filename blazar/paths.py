@@ -107,7 +107,7 @@ class Paths:
         return hashlib.sha256(os.fsencode(self.data_dir.resolve())).hexdigest()[:12]
 
     def ensure(self) -> "Paths":
-        """Create what is missing: run/ and sessions/ 0700, the rest 0755 less the umask. Raises OSError as the system gives it."""
+        """Create what is missing: run/ and sessions/ 0700, the rest 0755 less the umask. Raises OSError."""
         for folder in (self.data_dir, self.models, self.blobs, self.incoming, self.uploads, self.engines, self.log,
                        self.data_dir / "speccache"):
             folder.mkdir(parents=True, exist_ok=True)

@@ -63,7 +63,7 @@ def bank_folder(paths: Paths, model: str) -> Path:
 
 
 def write(index: Path, model: str, origin: Mapping[str, Any], fresh: Mapping[Path, Part], now: float) -> None:
-    """Make finished files a bank, in place of the one that was there; killed half way, it leaves none. Raises OSError."""
+    """Make finished files a bank, in place of the one there was; a kill half way leaves none. Raises OSError."""
     index.unlink(missing_ok=True)
     for file, part in fresh.items():
         file.replace(index.parent / part.file)
@@ -113,7 +113,7 @@ def blamed(bank: Bank | None) -> bool:
     return bool(tried)
 
 
-def checksum(file: Path, on_piece: Callable[[], None] = lambda: None) -> int:
+def checksum(file: Path, on_piece: Callable[[], object] = lambda: None) -> int:
     """CRC-32 of a file; `on_piece` is called every MiB, and may raise. Raises OSError."""
     crc = 0
     with file.open("rb", buffering=0) as source:

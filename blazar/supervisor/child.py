@@ -14,6 +14,8 @@ from blazar.supervisor.banks import Bank, blamed
 from blazar.supervisor.failures import load_failure
 from blazar.supervisor.health import Ready, Target
 from blazar.supervisor.loop import Loop
+from blazar.supervisor.peg import peg
+from blazar.supervisor.policies import warm_peg
 from blazar.supervisor.pool import Pool
 from blazar.supervisor.sessions import SAVE_LIMIT, arrive, save
 from blazar.supervisor.states import ALLOWED, State
@@ -94,6 +96,8 @@ class Child:
         self._secret: str | None = None
         self._arrived: tuple[Target, Ready] | None = None
         """How its process is spoken to, once it serves."""
+        self.is_spare = False
+        """Whether it was asked for ahead of any request, and nobody waits for it yet."""
         self.saved_at = 0.0
         self._saving = False
         """Whether its process lives only until its slots are saved."""
@@ -131,8 +135,11 @@ class Child:
 
     # -- asked by the fleet ------------------------------------------------------------------------------
 
-    def ensure_ready(self, waiter: Waiter) -> None:
-        """Call `waiter` with the endpoint once the child serves, or with the reason why it will not."""
+    def ensure_ready(self, waiter: Waiter, is_spare: bool = False) -> None:
+        """Call `waiter` with the endpoint once the child serves, or with the reason why it will not.
+
+        A child that `is_spare` makes no other one go.
+        """
         if self.state is State.READY and processes.is_alive(self.pid):
             waiter(self.endpoint, None)
             return
@@ -141,6 +148,7 @@ class Child:
         if self.state is State.ABSENT and wait > WORTH_WAITING:
             waiter(None, self._held_back(wait))
             return
+        self.is_spare = is_spare and (self.is_spare or not self._waiters)
         self._waiters.append(waiter)  # of a child that has died unnoticed yet, too: it is told within milliseconds
         if self.state is State.ABSENT:
             self.asked_at = now
@@ -289,6 +297,10 @@ class Child:
             ready_at=self.ready_at)
         log.info("%s: ready on %s", self.id, ready.address)
         self._enter(State.READY)
+        launch = self._prepared.launch
+        if warm_peg.decide(self._prepared.lane.kind, launch.settings["warm_peg"], launch.facts["capabilities"],
+                           is_awaited=not self.is_spare, restored=ready.restored):
+            self._means.pool.submit(lambda *_: None, peg, target, ready)
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             waiter(self.endpoint, None)

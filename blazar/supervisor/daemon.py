@@ -40,6 +40,7 @@ from blazar.supervisor.loop import Loop
 from blazar.supervisor.notify import notify
 from blazar.supervisor.orphans import sweep
 from blazar.supervisor.pool import Pool
+from blazar.supervisor.preload import Prediction, Preload
 from blazar.supervisor.server import ControlServer
 from blazar.supervisor.sessions import SAVE_LIMIT
 from blazar.supervisor.usage import Usage
@@ -94,14 +95,15 @@ class Daemon:
                         lambda model, own: effective(config, model, own),
                         config.runtime.get("BLAZAR_ENGINE_PATH"), config.model_load_timeout_secs,
                         *child_link(config))
-        self._fleet = Fleet(Means(self._loop, pool, paths, loader.prepare, self._changed, forgetter(config, paths)), workers,
-                            max_loaded=config.max_loaded_models, keep_alive=float(config.idle_timeout_secs or -1))
+        means = Means(self._loop, pool, paths, loader.prepare, self._changed, forgetter(config, paths))
+        self._fleet = Fleet(means, workers, max_loaded=config.max_loaded_models,
+                            keep_alive=float(config.idle_timeout_secs or -1))
         self._gateway = Gateway(self._loop, paths, workers, self._listener, self._grace, self._give_up, launcher)
         self._usage = Usage(pool)
         self._lanes = Lanes(self._loop, pool, paths, config.capability_registry_url or "", config.fork_retire_days,
                             pins(config))
-        means = means_of(config, chooser(census), bucket_of(config.download_speed_limit_mb), local=False)
-        self._jobs = Jobs(Pool(self._loop, MOST), store, means,
+        pulling = means_of(config, chooser(census), bucket_of(config.download_speed_limit_mb), local=False)
+        self._jobs = Jobs(Pool(self._loop, MOST), store, pulling,
                           lambda link, message, model: self._answers.refresh_store(link, message, model=model))
         self._answers = Answers(config.as_dict(), time.time(), self._url, store=store, fleet=self._fleet,
                                 workers=workers, gateway=self._gateway, pool=Pool(self._loop, STORE_THREADS),
@@ -112,6 +114,8 @@ class Daemon:
         self._answers.read_store()  # after the control socket: a pull that ends from now on can tell us
         self._change_posted = False
         self._engine_check = EngineCheck(self._loop, pool, paths, config)
+        self._preload = Preload(config.preload, store, pool, self._fleet)
+        self._prediction = Prediction(self._loop, self._fleet) if config.predictive_preload else None
 
     def run(self) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -123,6 +127,9 @@ class Daemon:
         self._loop.post(self._gateway.watch)
         self._loop.post(self._lanes.watch)
         self._loop.post(self._engine_check.plan)
+        self._loop.post(self._preload.go_on)
+        if self._prediction is not None:
+            self._loop.post(self._prediction.watch)
         try:
             self._loop.run()
         finally:

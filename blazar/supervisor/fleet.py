@@ -9,12 +9,14 @@ from blazar.supervisor import scheduler
 from blazar.supervisor.actions import Action, Evict, Refuse, Save, Start, Wake
 from blazar.supervisor.child import Child, Means, Prepared, Waiter
 from blazar.supervisor.policies import evict, idle, outdated, session_bank
+from blazar.supervisor.ram_warm import RamWarm
 from blazar.supervisor.snapshot import ChildView, Snapshot
 from blazar.supervisor.states import LIVE, State
 from blazar.supervisor.workers import Workers
 
 log = logging.getLogger(__name__)
 
+NO_ROOM = "no room is free for it, and what is loaded ahead of requests makes no other model go"
 LOOK_AROUND = 0.5
 """Seconds between two looks for idle children."""
 
@@ -28,15 +30,17 @@ class Fleet:
         self._children: dict[str, Child] = {}
         self._stopping = False
         self._refreshing = False
+        self._ram_warm = RamWarm(means.loop)
         means.loop.later(LOOK_AROUND, self._look_around)
 
     # -- asked from outside ------------------------------------------------------------------------------
 
-    def ensure_ready(self, place: str, waiter: Waiter) -> None:
+    def ensure_ready(self, place: str, waiter: Waiter, is_spare: bool = False) -> None:
+        """Load the model and tell `waiter`; one that `is_spare` is loaded at once, into free room, or not at all."""
         if self._stopping:
             waiter(None, ShuttingDown())
         else:
-            self._child(place).ensure_ready(waiter)
+            self._child(place).ensure_ready(waiter, is_spare)
 
     def keep(self, model: str, seconds: float | None) -> None:
         """Set how long the model stays after its last request; None = as configured."""
@@ -77,6 +81,16 @@ class Fleet:
         return [{"model": child.model, "state": child.state.value, "pid": child.pid, "id": child.id}
                 for _, child in sorted(self._children.items()) if child.state is not State.ABSENT]
 
+    def loaded(self) -> set[str]:
+        """The models that are loaded, or being loaded."""
+        return {child.model for child in self._children.values() if child.state is not State.ABSENT}
+
+    def used_last(self) -> str | None:
+        """The loaded model that was used last; None when none was used yet."""
+        at, model = max(((self._workers.use_of(child.id).last_used, child.model) for child in self._children.values()
+                         if child.state in LIVE), default=(0.0, ""))
+        return model if at else None
+
     def prepared(self, model: str) -> Prepared | None:
         """What the model's child was started with; None while it has none."""
         return next((child.prepared for child in self._of(model) if child.state in LIVE), None)
@@ -94,6 +108,7 @@ class Fleet:
     def refuse_loads(self) -> None:
         """From now on nothing is loaded, and what is loading stops."""
         self._stopping = True
+        self._ram_warm.end()
         for child in self._children.values():
             child.refuse_waiters(ShuttingDown())
             if child.state in (State.QUEUED, State.STARTING):
@@ -112,13 +127,16 @@ class Fleet:
         self._workers.keep_only({child.id for child in self._children.values()})
         now = self._means.loop.now()
         self._carry_out(scheduler.decide(now, self._view(), self._max_loaded))
-        if evict.decide(now, self._view(), self._max_loaded) and not self._refreshing:
+        for child in list(self._children.values()):
+            if child.is_spare and child.state is State.QUEUED:
+                child.stop(LoadFailed(model=child.model, reason=NO_ROOM, output=""))
+        if evict.decide(now, self._claims(), self._max_loaded) and not self._refreshing:
             self._refreshing = True
             self._workers.refresh(self._make_room)
 
     def _make_room(self) -> None:
         self._refreshing = False
-        self._carry_out(evict.decide(self._means.loop.now(), self._view(), self._max_loaded))
+        self._carry_out(evict.decide(self._means.loop.now(), self._claims(), self._max_loaded))
 
     def _look_around(self) -> None:
         self._means.loop.later(LOOK_AROUND, self._look_around)
@@ -130,13 +148,17 @@ class Fleet:
             self._workers.refresh(self._evict_idle)
 
     def _evict_idle(self) -> None:
-        self._carry_out(idle.decide(self._means.loop.now(), self._view()))
+        actions = idle.decide(self._means.loop.now(), self._view())
+        self._carry_out(list(actions))
+        for action in actions:
+            self._ram_warm.after(self._children[action.place])
 
     def _carry_out(self, actions: list[Action]) -> None:
         for action in actions:
             if isinstance(action, Wake):
                 self._means.loop.later(action.seconds, self.schedule)
             elif isinstance(action, Start):
+                self._ram_warm.end()
                 self._children[action.place].start()
             elif isinstance(action, Refuse):
                 child = self._children[action.place]
@@ -159,6 +181,11 @@ class Fleet:
 
     def _view(self) -> Snapshot:
         return Snapshot(tuple(self._view_of(child) for child in self._children.values()))
+
+    def _claims(self) -> Snapshot:
+        """All but those that wait without anybody needing them."""
+        return Snapshot(tuple(self._view_of(child) for child in self._children.values()
+                              if not (child.is_spare and child.state is State.QUEUED)))
 
     def _view_of(self, child: Child) -> ChildView:
         use = self._workers.use_of(child.id)

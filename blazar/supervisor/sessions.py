@@ -157,7 +157,8 @@ def _estimate(bank: Bank, ready: Ready, tokens: int) -> int:
     return bank.cache_size * min(tokens, whole) // whole if whole else bank.cache_size
 
 
-def _slot(target: Target, ready: Ready, slot: int, action: str, file: str, limit: float) -> tuple[int, Mapping[str, Any]]:
+def _slot(target: Target, ready: Ready, slot: int, action: str, file: str,
+          limit: float) -> tuple[int, Mapping[str, Any]]:
     return _ask(target, ready, f"/slots/{slot}?action={action}", {"filename": file}, limit)
 
 

@@ -52,14 +52,13 @@ def surplus(banks: Iterable[BankView], now: float, keep: float, limit: int = ALL
     For `keep` seconds after it was saved a bank is pinned. When pinned ones alone are too many, the newest go: a
     conversation that was promised its place keeps it.
     """
-    young, old = [], []
-    for bank in banks:
-        (young if bank.saved_at <= now < bank.saved_at + keep else old).append(bank)
-    old.sort(key=lambda bank: bank.saved_at)
-    young.sort(key=lambda bank: -bank.saved_at)
-    total = sum(bank.size for bank in (*old, *young))
+    every = list(banks)
+    pinned = [bank for bank in every if bank.saved_at <= now < bank.saved_at + keep]
+    order = sorted((bank for bank in every if bank not in pinned), key=lambda bank: bank.saved_at)
+    order += sorted(pinned, key=lambda bank: -bank.saved_at)
+    total = sum(bank.size for bank in every)
     gone = []
-    for bank in (*old, *young):
+    for bank in order:
         if total <= limit:
             break
         total -= bank.size
