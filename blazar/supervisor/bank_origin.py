@@ -12,10 +12,10 @@ from blazar.engines.llamacpp import SAVE_FLAG, cache_types
 from blazar.supervisor.banks import Bank
 from blazar.transport import model_at
 
-APART = frozenset({"--ctx-size", "--parallel", "--cache-type-k", "--cache-type-v"})
-"""Flags whose values a bank's origin has under names of their own, or that its files do not depend on."""
-FREE = frozenset({"--gpu-layers", "--api-key-file", "--threads", "--threads-batch", "--sleep-idle-seconds",
-                  "--cache-ram"})
+APART = frozenset({"--ctx-size", "--cache-type-k", "--cache-type-v"})
+"""Flags whose values a bank's origin has under names of their own."""
+FREE = frozenset({"--parallel", "--gpu-layers", "--api-key-file", "--threads", "--threads-batch",
+                  "--sleep-idle-seconds", "--cache-ram"})
 """Flags that change nothing about what a slot holds."""
 
 
@@ -41,14 +41,9 @@ def origin_of(launch: Launch, command: Command) -> dict[str, Any]:
 
 
 def _lasting(words: Sequence[str]) -> list[str]:
-    """The flags without those that do not matter, and their values."""
-    kept, skips = [], False
-    for word in words:
-        if word.startswith("--"):
-            skips = word in APART or word in FREE
-        if not skips:
-            kept.append(word)
-    return kept
+    """The flags without those that do not matter, each of which has a value."""
+    left_out = {number for number, word in enumerate(words) if word in APART or word in FREE}
+    return [word for number, word in enumerate(words) if not left_out & {number, number - 1}]
 
 
 def _states(paths: Sequence[str]) -> list[str]:

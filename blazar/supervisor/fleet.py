@@ -16,7 +16,6 @@ from blazar.supervisor.workers import Workers
 
 log = logging.getLogger(__name__)
 
-NO_ROOM = "no room is free for it, and what is loaded ahead of requests makes no other model go"
 LOOK_AROUND = 0.5
 """Seconds between two looks for idle children."""
 
@@ -85,11 +84,10 @@ class Fleet:
         """The models that are loaded, or being loaded."""
         return {child.model for child in self._children.values() if child.state is not State.ABSENT}
 
-    def used_last(self) -> str | None:
-        """The loaded model that was used last; None when none was used yet."""
-        at, model = max(((self._workers.use_of(child.id).last_used, child.model) for child in self._children.values()
-                         if child.state in LIVE), default=(0.0, ""))
-        return model if at else None
+    def used_after(self, moment: float) -> list[tuple[float, str]]:
+        """When which models were last used, where that was after `moment` of CLOCK_MONOTONIC; the earliest first."""
+        uses = [(self._workers.use_of(child.id).last_used, child.model) for child in self._children.values()]
+        return sorted(use for use in uses if use[0] > moment)
 
     def prepared(self, model: str) -> Prepared | None:
         """What the model's child was started with; None while it has none."""
@@ -127,16 +125,13 @@ class Fleet:
         self._workers.keep_only({child.id for child in self._children.values()})
         now = self._means.loop.now()
         self._carry_out(scheduler.decide(now, self._view(), self._max_loaded))
-        for child in list(self._children.values()):
-            if child.is_spare and child.state is State.QUEUED:
-                child.stop(LoadFailed(model=child.model, reason=NO_ROOM, output=""))
-        if evict.decide(now, self._claims(), self._max_loaded) and not self._refreshing:
+        if evict.decide(now, self._view(), self._max_loaded) and not self._refreshing:
             self._refreshing = True
             self._workers.refresh(self._make_room)
 
     def _make_room(self) -> None:
         self._refreshing = False
-        self._carry_out(evict.decide(self._means.loop.now(), self._claims(), self._max_loaded))
+        self._carry_out(evict.decide(self._means.loop.now(), self._view(), self._max_loaded))
 
     def _look_around(self) -> None:
         self._means.loop.later(LOOK_AROUND, self._look_around)
@@ -182,16 +177,11 @@ class Fleet:
     def _view(self) -> Snapshot:
         return Snapshot(tuple(self._view_of(child) for child in self._children.values()))
 
-    def _claims(self) -> Snapshot:
-        """All but those that wait without anybody needing them."""
-        return Snapshot(tuple(self._view_of(child) for child in self._children.values()
-                              if not (child.is_spare and child.state is State.QUEUED)))
-
     def _view_of(self, child: Child) -> ChildView:
         use = self._workers.use_of(child.id)
         return ChildView(child.place, child.state, child.keep_alive, child.ready_at, use.last_used, use.in_flight,
                          child.asked_at, child.not_before, child.pinned, child.outdated,
-                         child.sleeps_after, child.saved_at)
+                         child.sleeps_after, child.saved_at, child.is_spare)
 
     def _child(self, place: str) -> Child:
         if place not in self._children:

@@ -59,16 +59,18 @@ class Prediction:
         self._loop = loop
         self._fleet = fleet
         self._followers = Followers()
+        self._seen = 0.0
 
     def watch(self) -> None:
         """Look now, and again and again."""
         self._loop.later(LOOK_EVERY, self.watch)
-        model = self._fleet.used_last()
-        if model is None or not self._followers.use(model):
-            return
-        expected = self._followers.expected(self._fleet.loaded())
+        is_news = False
+        for at, model in self._fleet.used_after(self._seen):
+            self._seen = at
+            is_news = self._followers.use(model) or is_news
+        expected = self._followers.expected(self._fleet.loaded()) if is_news else None
         if expected is not None:
-            log.info("%s usually follows %s, and is loaded ahead", expected, model)
+            log.info("%s usually follows what was used just now, and is loaded ahead", expected)
             self._fleet.ensure_ready(expected, self._loaded, is_spare=True)
 
     def _loaded(self, _: Any, error: BlazarError | None) -> None:

@@ -40,13 +40,11 @@ def arrive(target: Target, bank: Bank | None) -> Ready | None:
     if ready is None or bank is None:
         return ready
     tokens = restore(bank, target, ready)
-    if tokens is None and target.process.exited.wait(DYING):
-        return None
-    return replace(ready, restored=tokens or 0)
+    return None if tokens is None else replace(ready, restored=tokens)
 
 
 def restore(bank: Bank, target: Target, ready: Ready, limit: float = RESTORE_LIMIT) -> int | None:
-    """Give the child its slots; the tokens in them, None when the engine did not take them. A bad bank goes."""
+    """Give the child its slots; the tokens in them. A bad bank goes. None when the engine has ended over it."""
     index = bank.index(ready.ctx)
     entry = banks.read(index)
     if entry is None:
@@ -54,18 +52,18 @@ def restore(bank: Bank, target: Target, ready: Ready, limit: float = RESTORE_LIM
         return 0
     why = session_bank.difference(entry["origin"], {**bank.origin, "ctx": ready.ctx})
     end = time.monotonic() + limit
-    tokens: int | None = 0
     if not why:
         try:
-            tokens = _give(index, entry["parts"][:ready.slots or 1], target, ready, end)
+            return _give(index, entry["parts"][:ready.slots or 1], target, ready, end)
         except _Over as error:
-            why, tokens = str(error), None
+            if target.process.exited.wait(DYING):
+                return None  # `banks.blamed` tells whoever sees its end
+            why = str(error)
         except OSError as error:
             why = f"they cannot be read: {error}"
-    if why:
-        log.warning("%s: its saved conversations are not used and go: %s", target.model, why)
-        banks.drop(index)
-    return tokens
+    log.warning("%s: its saved conversations are not used and go: %s", target.model, why)
+    banks.drop(index)
+    return 0
 
 
 def _give(index: Path, parts: list[Part], target: Target, ready: Ready, end: float) -> int:
@@ -74,8 +72,7 @@ def _give(index: Path, parts: list[Part], target: Target, ready: Ready, end: flo
         if file.stat().st_size != part.size or banks.checksum(file, lambda: _left(end)) != part.crc:
             raise OSError(f"{part.file} is damaged")
     mark = banks.begin_trying(index)
-    for part in parts:
-        slot = int(part.file.split(".")[1])
+    for slot, part in enumerate(parts):
         status, answer = _slot(target, ready, slot, "restore", part.file, _left(end))
         if status != 200 or answer.get("n_restored") != part.tokens:
             raise _Over(_complaint(status, answer))

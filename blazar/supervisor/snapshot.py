@@ -28,6 +28,8 @@ class ChildView:
     """Seconds without a request after which its engine forgets its slots; 0 = never, or they are not saved."""
     saved_at: float = 0.0
     """When its slots were last saved."""
+    is_spare: bool = False
+    """Whether nobody waits for it: it starts at once, into free room, or not at all."""
 
 
 @dataclass(frozen=True)

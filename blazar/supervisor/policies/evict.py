@@ -17,7 +17,8 @@ def decide(now: float, snapshot: Snapshot, max_loaded: int) -> list[Action]:
     if not max_loaded:
         return []
     live = [child for child in snapshot.children if child.state in LIVE]
-    waiting = [child for child in snapshot.children if child.state is State.QUEUED and child.not_before <= now]
+    waiting = [child for child in snapshot.children
+               if child.state is State.QUEUED and child.not_before <= now and not child.is_spare]
     leaving = sum(child.state in (State.DRAINING, State.STOPPING) for child in live)
     if sum(child.pinned for child in live) >= max_loaded:
         return [Refuse(child.place, FULL.format(limit=max_loaded)) for child in waiting]
