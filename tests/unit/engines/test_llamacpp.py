@@ -40,8 +40,8 @@ def test_argv_of_an_all_default_config():
 def test_where_slots_are_kept():
     assert "/data/sessions/solo/" in (made := command(sessions=Path("/data/sessions/solo"))).argv
     assert made.argv[made.argv.index("/data/sessions/solo/") - 1] == "--slot-save-path"
-    old = command(sessions=Path("/s"), manifest=Manifest(flags={flag: None for flag in ("--model", "--ctx-size",
-                                                                                       "--parallel", "--api-key-file")}))
+    known = dict.fromkeys(("--model", "--ctx-size", "--parallel", "--api-key-file"))
+    old = command(sessions=Path("/s"), manifest=Manifest(flags=known))
     assert "--slot-save-path" not in old.argv and any("--slot-save-path" in sentence for sentence in old.skipped)
 
 
