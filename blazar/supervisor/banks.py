@@ -144,14 +144,14 @@ def shrink(sessions: Path, keep: float) -> None:
 
 
 def tidy(paths: Paths) -> None:
-    """Once, before any engine runs: delete files that no bank names."""
-    for folder in paths.sessions.iterdir():
-        for file in folder.iterdir() if folder.is_dir() else ():
-            if file.name.startswith("_auto") and file.suffix != ".json" and not _is_named(file):
-                with contextlib.suppress(OSError):
-                    file.unlink()
+    """Once, before any engine runs: delete files that no bank names, and empty folders."""
+    for file in paths.sessions.glob("*/_auto*"):
+        if file.suffix != ".json" and not _is_named(file):
+            with contextlib.suppress(OSError):
+                file.unlink()
+    for folder in paths.sessions.glob("*"):
         with contextlib.suppress(OSError):
-            folder.rmdir()  # when it is empty
+            folder.rmdir()
 
 
 def free_space(folder: Path) -> int:

@@ -104,7 +104,11 @@ class Loader:
         if not settings.get("sessions") or "embedding" in facts.get("capabilities", ()):
             return None
         folder = bank_folder(self._paths, model)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            log.warning("%s: its conversations will not be saved: %s", model, error)
+            return None
         return folder
 
     def _choose(self, model: str) -> "Chosen":

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 SAVE_LIMIT = 5.0
 """Seconds saving may take, all slots together."""
 RESTORE_LIMIT = 5.0
-FIRST_ANSWER = 1.0
+FIRST_ANSWER = 2.0
 """Seconds a child has for telling whether there is anything to save; one that hangs is not waited for."""
 DYING = 0.5
 """Seconds in which the end of an engine shows that does not answer any more."""
