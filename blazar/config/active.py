@@ -128,6 +128,7 @@ ACTIVE: frozenset[str] = frozenset({
     "preload",
     "prio",
     "prio_batch",
+    "prompt_preflight",
     "reasoning",
     "reasoning_budget",
     "reasoning_budget_message",
