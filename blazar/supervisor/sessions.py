@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from blazar.supervisor import banks
+from blazar.supervisor import banks, processes
 from blazar.supervisor.banks import Bank, Part
 from blazar.supervisor.health import Ready, Target, own_address, wait_ready
 from blazar.supervisor.policies import session_bank
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 SAVE_LIMIT = 5.0
 """Seconds saving may take, all slots together."""
 RESTORE_LIMIT = 5.0
-FIRST_ANSWER = 2.0
+FIRST_ANSWER = 1.0
 """Seconds a child has for telling whether there is anything to save; one that hangs is not waited for."""
 DYING = 0.5
 """Seconds in which the end of an engine shows that does not answer any more."""
@@ -88,7 +88,7 @@ def save(bank: Bank, target: Target, ready: Ready, limit: float = SAVE_LIMIT) ->
     if not bank.lock.acquire(timeout=limit):
         return False
     try:
-        if own_address(target) != ready.address:
+        if _is_stopped(target.process.pid) or own_address(target) != ready.address:
             return False
         used = _used_slots(target, ready, min(limit, FIRST_ANSWER))
         if not used:
@@ -135,6 +135,12 @@ def _save_slots(bank: Bank, target: Target, ready: Ready, slots: list[int], end:
     log.info("%s: saved %d tokens of its conversations, %s", target.model,
              sum(part.tokens for part in fresh.values()), format_bytes(sum(part.size for part in fresh.values())))
     return ""
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether somebody has halted the process, so that it answers nothing."""
+    fields = processes.stat_fields(pid)
+    return bool(fields) and fields[0] == "T"
 
 
 def _used_slots(target: Target, ready: Ready, limit: float) -> dict[int, int]:
