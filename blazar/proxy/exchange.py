@@ -102,8 +102,17 @@ class ToolCall:
 
 
 @dataclass(slots=True)
+class Part:
+    """A stretch of an answer: words of one kind, `text` or `thinking`, or a `call`."""
+
+    kind: str
+    words: list[str] = field(default_factory=list)
+    call: ToolCall | None = None
+
+
+@dataclass(slots=True)
 class Answer:
-    """A whole answer: text, thinking, tool calls, and why it ended.
+    """A whole answer: text, thinking, tool calls, and why it ended; `parts` has all of it in the order it came.
 
     `finish_reason` is OpenAI's word (stop, length, tool_calls); `stop_text` is the caller's own stop sequence that
     ended it, when the engine says so.
@@ -112,6 +121,7 @@ class Answer:
     text: str = ""
     thinking: str = ""
     tool_calls: list[ToolCall] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
     finish_reason: str = "stop"
     stop_text: str | None = None
     usage: Usage = field(default_factory=Usage)
@@ -176,6 +186,10 @@ class Exchange:
     """Texts at which the answer ends, for the dialects that translate."""
     inputs: Inputs | None = None
     """What is to be embedded."""
+    draft: Any = None
+    """What the dialect knows beforehand of the object that will be its answer."""
+    keep: Callable[[dict[str, Any]], bool] | None = None
+    """Keeps such an object for its client, and says whether it could; called before the last of it is sent."""
     keep_alive: float | None = None
     """Seconds to stay loaded after this, negative for ever; None when the client did not say."""
     model: str = ""

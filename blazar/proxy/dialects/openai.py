@@ -15,7 +15,7 @@ from blazar.proxy.json_scan import BodyReader
 
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
 
-READ = frozenset({"model", "stream", "mcp", "max_tokens", "max_completion_tokens", "n"})
+READ = frozenset({"model", "stream", "mcp", "max_tokens", "max_completion_tokens", "n", "store", "metadata"})
 """The fields that the gateway itself reads: all that is known of a large body."""
 
 ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error",
@@ -44,10 +44,10 @@ class OpenAIDialect(Dialect):
                         upstream_path=PATHS[operation], upstream_body=body)
 
     def error(self, error: Exception) -> tuple[int, bytes]:
-        return public(error).status, dumps(_envelope(error))
+        return public(error).status, dumps(envelope(error))
 
     def stream_error(self, error: Exception) -> bytes:
-        return b"data: %b\n\n" % dumps(_envelope(error))
+        return b"data: %b\n\n" % dumps(envelope(error))
 
     def render_embedded(self, exchange: Exchange, embedded: Embedded) -> bytes:
         return dumps(openai_embeddings.listed(exchange, embedded))
@@ -64,7 +64,8 @@ def model(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": created, "owned_by": "blazar"}
 
 
-def _envelope(error: Exception) -> dict[str, Any]:
+def envelope(error: Exception) -> dict[str, Any]:
+    """OpenAI's shape of an error."""
     known = public(error)
     kind = ERROR_TYPES.get(known.status, "invalid_request_error" if known.status < 500 else "server_error")
     code = CODES.get(known.slug, known.slug)
