@@ -15,13 +15,20 @@ from blazar.transport import Endpoint
 class Sink(Protocol):
     """Where the answer goes. `start` is the only writer of heads; nothing may change a header after it."""
 
-    started: bool
-    status: int
-    """Of the head that was sent; 0 before."""
-    gone: bool
-    """The client has closed, or half-closed, its side."""
     closing: bool
     """No other request follows on this connection."""
+
+    @property
+    def started(self) -> bool:
+        """The head was sent, or is ready to be."""
+
+    @property
+    def status(self) -> int:
+        """Of that head; 0 before."""
+
+    @property
+    def gone(self) -> bool:
+        """The client has closed, or half-closed, its side."""
 
     def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
         """Send the head. With `raw_chunked` the writes that follow already carry chunk framing."""

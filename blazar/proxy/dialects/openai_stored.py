@@ -19,8 +19,9 @@ def completion(body: bytes, streamed: bool) -> dict[str, Any] | None:
         found = _joined([loads(data) for data in _events(body)]) if streamed else loads(body)
     except BadJson:
         return None
-    known = isinstance(found, dict) and isinstance(found.get("id"), str) and isinstance(found.get("choices"), list)
-    return found if known and found["id"] else None
+    if not isinstance(found, dict) or not isinstance(found.get("choices"), list):
+        return None
+    return found if isinstance(found.get("id"), str) and found["id"] else None
 
 
 def messages(id: str, turns: Iterable[Any]) -> list[dict[str, Any]]:

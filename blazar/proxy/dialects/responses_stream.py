@@ -124,8 +124,10 @@ class ResponsesTranslator:
         spot = self._spot(place, part)
         item = self._items[place] = render.closed(item, part, status)
         if part.call is not None:
-            events = [self._event("response.function_call_arguments.done", **spot, name=item["name"],
-                                  arguments=item["arguments"])]
+            events = [] if self._sent[place] else [
+                self._event("response.function_call_arguments.delta", **spot, delta=item["arguments"])]
+            events.append(self._event("response.function_call_arguments.done", **spot, name=item["name"],
+                                      arguments=item["arguments"]))
         else:
             whole = item["content"][0]
             events = [self._event(f"response.{NAMES[part.kind]}.done", **spot, text=whole["text"]),
