@@ -76,7 +76,7 @@ def content(kind: str, words: str) -> dict[str, Any]:
 
 def arguments(part: Part) -> str:
     """The JSON text of a call's arguments; a call without any has an empty object."""
-    return part.call is not None and part.call.arguments or "{}"
+    return (part.call.arguments if part.call is not None else "") or "{}"
 
 
 def statuses(answer: Answer) -> list[str]:
