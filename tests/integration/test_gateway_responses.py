@@ -122,7 +122,8 @@ def test_nobody_else_sees_it(gateway):
 
 def test_delete(gateway):
     path = f"/v1/responses/{(made := create(gateway).json())['id']}"
-    assert gateway.request("DELETE", path, headers=ANN).json() == {"id": made["id"], "object": "response", "deleted": True}
+    deleted = gateway.request("DELETE", path, headers=ANN).json()
+    assert deleted == {"id": made["id"], "object": "response", "deleted": True}
     assert get(gateway, path).status == gateway.request("DELETE", path, headers=ANN).status == 404
 
 

@@ -12,6 +12,7 @@ from blazar.proxy.dialects.fields import boolean, model_name, public
 from blazar.proxy.exchange import Embedded, Exchange
 from blazar.proxy.json import dumps
 from blazar.proxy.json_scan import BodyReader
+from blazar.transport import Endpoint
 
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
 
@@ -53,15 +54,23 @@ class OpenAIDialect(Dialect):
         return dumps(openai_embeddings.listed(exchange, embedded))
 
 
-def models(listed: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The answer of GET /v1/models; `listed` are the snapshot's models by the name to show."""
-    return {"object": "list", "data": [model(name, entry) for name, entry in listed.items()]}
+def models(listed: Mapping[str, Mapping[str, Any]], loaded: Mapping[str, Endpoint]) -> dict[str, Any]:
+    """The answer of GET /v1/models; `listed` are the snapshot's models by the name to show, `loaded` an endpoint
+    of each that is loaded."""
+    return {"object": "list", "data": [model(name, entry, loaded.get(name)) for name, entry in listed.items()]}
 
 
-def model(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """One entry of that list, and the answer of GET /v1/models/NAME."""
+def model(name: str, entry: Mapping[str, Any], endpoint: Endpoint | None) -> dict[str, Any]:
+    """One entry of that list, and the answer of GET /v1/models/NAME.
+
+    `context_length` is in tokens what one request can have now; that of a model which is not loaded is known only once
+    it is.
+    """
     created = int(datetime.fromisoformat(entry["modified_at"]).timestamp())
-    return {"id": name, "object": "model", "created": created, "owned_by": "blazar"}
+    return {"id": name, "object": "model", "created": created, "owned_by": "blazar",
+            "status": "not loaded" if endpoint is None else "loaded", "lane": endpoint and endpoint.lane,
+            "context_length": endpoint and endpoint.ctx, "max_context_length": entry.get("context_length") or None,
+            "capabilities": list(entry["capabilities"])}
 
 
 def envelope(error: Exception) -> dict[str, Any]:

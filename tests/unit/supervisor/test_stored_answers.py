@@ -54,7 +54,7 @@ def test_time_passes(keep):
     assert keep(**of("find")) == {"row": None}
 
 
-@pytest.mark.parametrize("field", [name for name in PUT])
+@pytest.mark.parametrize("field", list(PUT))
 def test_a_message_that_lacks_something_is_refused_before_any_work(keep, field):
     with pytest.raises(KeyError):
         keep(**{name: value for name, value in PUT.items() if name != field})

@@ -59,7 +59,8 @@ def test_a_plain_answer_stays_as_it_is():
 
 
 def test_messages():
-    parts = [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "u"}}, {"type": "text", "text": "b"}]
+    image = {"type": "image_url", "image_url": {"url": "u"}}
+    parts = [{"type": "text", "text": "a"}, image, {"type": "text", "text": "b"}]
     assert openai_stored.messages("x", [{"role": "user", "content": "hi"}, {"role": "user", "content": parts}, 5]) == [
         {"id": "x-0", "role": "user", "content": "hi", "content_parts": None},
         {"id": "x-1", "role": "user", "content": "a\nb", "content_parts": parts},

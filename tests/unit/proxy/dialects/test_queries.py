@@ -7,7 +7,8 @@ PARTS = [{"id": name} for name in "abcde"]
 
 
 @pytest.mark.parametrize(("query", "expected"), [
-    ("", ("abcde", False)), ("limit=2", ("ab", True)), ("limit=5", ("abcde", False)), ("order=desc&limit=2", ("ed", True)),
+    ("", ("abcde", False)), ("limit=2", ("ab", True)), ("limit=5", ("abcde", False)),
+    ("order=desc&limit=2", ("ed", True)),
     ("after=c", ("de", False)), ("after=c&order=desc&limit=1", ("b", True)), ("after=gone", ("", False))])
 def test_parts(query, expected):
     found, more = queries.part(PARTS, queries.fields(query), "asc")

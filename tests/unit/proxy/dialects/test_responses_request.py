@@ -10,7 +10,8 @@ from tests.support.wire import dialects
 
 TOOL = {"type": "function", "name": "f", "parameters": {"type": "object"}}
 ASKED_TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
-PNG = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+PNG = "data:image/png;base64," \
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
 def opened(operation="create", **fields):
@@ -39,7 +40,8 @@ def result(id, output="ok"):
 
 
 @pytest.mark.parametrize(("fields", "expected"), [
-    ({}, {}), ({"max_output_tokens": 5}, {"max_tokens": 5}), ({"temperature": 0, "top_p": 1}, {"temperature": 0, "top_p": 1}),
+    ({}, {}), ({"max_output_tokens": 5}, {"max_tokens": 5}),
+    ({"temperature": 0, "top_p": 1}, {"temperature": 0, "top_p": 1}),
     ({"tools": [TOOL]}, {"tools": [ASKED_TOOL]}),
     ({"tools": [TOOL], "tool_choice": "required"}, {"tools": [ASKED_TOOL], "tool_choice": "required"}),
     ({"tools": [TOOL], "tool_choice": {"type": "function", "name": "f"}},
@@ -75,8 +77,9 @@ def test_images_and_words_become_parts():
 
 
 def test_what_the_model_said_in_one_go_is_one_turn_and_results_follow_their_calls():
-    calls = turns(said("user", "u"), {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "t"}]},
-                  said("assistant", "a"), called("1"), called("2"), result("2", [{"type": "input_text", "text": "two"}]),
+    thought = {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "t"}]}
+    two = [{"type": "input_text", "text": "two"}]
+    calls = turns(said("user", "u"), thought, said("assistant", "a"), called("1"), called("2"), result("2", two),
                   result("1", "one"), called("3"), said("user", "v"))
     assert [turn["role"] for turn in calls] == ["user", "assistant", "tool", "tool", "assistant", "tool", "user"]
     assert (calls[1]["content"], calls[1]["reasoning_content"]) == ("a", "t")

@@ -22,7 +22,8 @@ from tests.support.wire import (
 
 
 def exchange(**fields):
-    return dialects()["responses"].parse("create", json.dumps({"model": "M", "input": "hi", **fields}).encode(), {}, "r")
+    body = json.dumps({"model": "M", "input": "hi", **fields}).encode()
+    return dialects()["responses"].parse("create", body, {}, "r1")
 
 
 def both(*chunks, **fields):
