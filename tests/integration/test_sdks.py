@@ -91,13 +91,13 @@ def test_openai_responses_buffered_and_streamed_say_the_same(openai_client, mode
     assert openai_client.responses.retrieve(final.id) == final.__class__.model_validate(final.model_dump())
 
 
-def test_openai_responses_are_kept_listed_and_forgotten(openai_client, model):
-    asked = {"model": model, "max_output_tokens": TOKENS}
+def test_openai_responses_are_kept_listed_and_forgotten(openai_client):
+    asked = {"model": TINY, "max_output_tokens": TOKENS}
     first = openai_client.responses.create(**asked, input="One?")
     second = openai_client.responses.create(**asked, input="Two?", previous_response_id=first.id)
     listed = list(openai_client.responses.input_items.list(second.id, limit=2, order="asc"))
     assert [item.content[0].text for item in listed] == ["One?", first.output_text, "Two?"]
-    counted = openai_client.responses.input_tokens.count(model=model, input="Two?", previous_response_id=first.id)
+    counted = openai_client.responses.input_tokens.count(model=TINY, input="Two?", previous_response_id=first.id)
     assert counted.input_tokens == second.usage.input_tokens
     with pytest.raises(openai.BadRequestError, match="has ended"):
         openai_client.responses.cancel(first.id)
@@ -106,11 +106,11 @@ def test_openai_responses_are_kept_listed_and_forgotten(openai_client, model):
         openai_client.responses.retrieve(first.id)
 
 
-def test_openai_responses_hold_to_a_schema(openai_client, model):
+def test_openai_responses_hold_to_a_schema(openai_client):
     class Sky(pydantic.BaseModel):
         colour: Literal["blue", "grey"]
 
-    asked = {"model": model, "input": "The sky, please.", "text_format": Sky}
+    asked = {"model": TINY, "input": "The sky, please.", "text_format": Sky}
     whole = openai_client.responses.with_raw_response.parse(**asked)
     assert whole.headers["x-blazar-structured-output"] == "json_schema"
     with openai_client.responses.stream(**asked, temperature=0) as stream:
@@ -118,12 +118,12 @@ def test_openai_responses_hold_to_a_schema(openai_client, model):
     assert isinstance(final.output_parsed, Sky) and isinstance(whole.parse().output_parsed, Sky)
 
 
-def test_openai_stored_completions(openai_client, model):
-    chats, asked = openai_client.chat.completions, {"model": model, "messages": MESSAGES, "max_tokens": TOKENS}
+def test_openai_stored_completions(openai_client):
+    chats, asked = openai_client.chat.completions, {"model": TINY, "messages": MESSAGES, "max_tokens": TOKENS}
     whole = chats.create(**asked, store=True, metadata={"made": "here"})
     *_, last = chats.create(**asked, store=True, metadata={"made": "here"}, stream=True)
     chats.create(**asked)
-    mine = [one.id for one in chats.list(metadata={"made": "here"}, model=model, limit=1)]
+    mine = [one.id for one in chats.list(metadata={"made": "here"}, model=TINY, limit=1)]
     assert mine == [whole.id, last.id]
     assert chats.retrieve(whole.id).choices == whole.choices
     assert [message.content for message in chats.messages.list(last.id)] == [MESSAGES[0]["content"]]

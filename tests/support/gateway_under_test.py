@@ -20,6 +20,7 @@ ASK = {
     "openai": ("/v1/chat/completions", {"model": MODEL, "messages": MESSAGES}),
     "ollama": ("/api/chat", {"model": MODEL, "messages": MESSAGES}),
     "anthropic": ("/v1/messages", {"model": MODEL, "max_tokens": 50, "messages": MESSAGES}),
+    "responses": ("/v1/responses", {"model": MODEL, "input": MESSAGES}),
 }
 
 
