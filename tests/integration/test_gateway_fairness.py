@@ -61,7 +61,7 @@ def test_a_client_that_pipelines_does_not_keep_others_waiting(gateway):
 @pytest.mark.parametrize("dialect", list(ASK))
 def test_a_large_body_does_not_keep_others_waiting(gateway, dialect):
     path, question = ASK[dialect]
-    body = json.dumps({**question, "metadata": {"user_id": "A" * (25 * MIB)}}).encode()
+    body = json.dumps({**question, "x": {"user_id": "A" * (25 * MIB)}}).encode()
     ended, got = threading.Event(), []
 
     def ask():
