@@ -38,6 +38,10 @@ class KeepingSink:
         return self._sink.gone
 
     @property
+    def early(self) -> bool:
+        return self._sink.early
+
+    @property
     def closing(self) -> bool:
         return self._sink.closing
 
@@ -48,6 +52,9 @@ class KeepingSink:
     def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
         self._framing = ChunkedFraming() if raw_chunked else None
         self._sink.start(status, headers, raw_chunked=raw_chunked)
+
+    def beat(self, headers: list[tuple[str, str]], data: bytes) -> None:
+        self._sink.beat(headers, data)
 
     def write(self, data: bytes) -> None:
         self._take(self._framing.feed(data) if self._framing is not None else data)
