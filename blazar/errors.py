@@ -346,6 +346,12 @@ class NotCapable(RequestRefused):
     slug = "model-not-capable"
 
 
+class NotShown(RequestRefused):
+    """{model} cannot be shown {what}: {reason}; {remedy}"""
+
+    slug = "model-cannot-see"
+
+
 class InputTooLong(RequestRefused):
     """input {number} of {count} is {tokens} tokens long, and {model} takes at most {limit}; shorten it, or send it in
     parts"""

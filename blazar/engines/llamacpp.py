@@ -10,6 +10,7 @@ from blazar.engines.lane import Command, Lane, Launch, engine_environment
 from blazar.engines.program import EMBEDDED_FLAVOUR
 from blazar.errors import AdapterPathRefused
 from blazar.paths import package_home
+from blazar.planner import projector
 from blazar.transport import Address
 
 COMPUTED = frozenset({"default_ctx", "slots", "cache_type_k", "cache_type_v"})
@@ -60,7 +61,7 @@ class LlamaCpp(Lane):
         words += flags.argv(self.kind, self._table, settings, COMPUTED | BATCHES if embedding else COMPUTED, gate)
         words = appended(words, settings.get("extra_args") or (), gate)
         return Command((*launch.program.argv, *words), environment(launch, gate), ctx=ctx, slots=slots,
-                       skipped=tuple(gate.skipped))
+                       skipped=tuple(gate.skipped), projector=projector.has_flag(words))
 
     def address_flags(self, address: Address) -> tuple[str, ...]:
         if isinstance(address, str):
@@ -74,9 +75,9 @@ def companion_flags(launch: Launch, gate: flags.Gate) -> list[str]:
     for role, path in launch.companions:
         by_role.setdefault(role, []).append(str(path))
     words: list[str] = []
-    projector = chosen_projector(launch.settings, by_role.get("projector", []))
-    if projector:
-        words += gate.must("the model's projector", "--mmproj", projector, yields=True)
+    seen_with = projector.chosen(launch.settings, next(iter(by_role.get("projector", [])), None))
+    if seen_with and not projector.has_flag(launch.settings.get("extra_args") or ()):
+        words += gate.must("the model's projector", "--mmproj", seen_with)
     loras = launch.settings.get("loras") or ()
     for adapter in by_role.get("adapter", []):
         if set(",:\"").intersection(adapter):
@@ -88,14 +89,6 @@ def companion_flags(launch: Launch, gate: flags.Gate) -> list[str]:
     if scaled:
         words += gate.must("loras", "--lora-scaled", ",".join(scaled))
     return words
-
-
-def chosen_projector(settings: Mapping[str, Any], beside: list[str]) -> str | None:
-    """The projector that is named, or the one beside the model unless mmproj_auto forbids it; none with "skip"."""
-    if settings.get("mmproj_policy") == "skip":
-        return None
-    found = beside[0] if beside and settings.get("mmproj_auto", True) else None
-    return settings.get("mmproj") or found
 
 
 def template_flags(launch: Launch, gate: flags.Gate) -> list[str]:

@@ -196,6 +196,8 @@ class Exchange:
     upstream_body: bytes = b""
     needs: str = "completion"
     """The capability that the model must have."""
+    shown: bool = False
+    """Whether the child is shown pictures, sounds or films, which takes its projector."""
     stops: tuple[str, ...] = ()
     """Texts at which the answer ends, for the dialects that translate."""
     inputs: Inputs | None = None

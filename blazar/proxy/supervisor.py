@@ -51,9 +51,11 @@ class Supervisor:
         """Connect in the background, as often as it takes."""
         greens.spawn(self._reconnect)
 
-    def ensure_ready(self, model: str) -> Endpoint:
-        """Wait until a child serves `model`. Raises what the supervisor says when it cannot be."""
-        return Endpoint.from_dict(self._ask("ensure_ready", None, model=model)["endpoint"])
+    def ensure_ready(self, model: str, shown: bool = False) -> Endpoint:
+        """Wait until a child serves `model`, with its projector if it is `shown` something. Raises what the supervisor
+        says when it cannot be."""
+        more = {"shown": True} if shown else {}
+        return Endpoint.from_dict(self._ask("ensure_ready", None, model=model, **more)["endpoint"])
 
     def evict(self, model: str) -> bool:
         """Unload `model` once its requests have ended; whether it was loaded."""

@@ -16,6 +16,8 @@ from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import Gateway
 from blazar.supervisor.jobs import Jobs
 from blazar.supervisor.pool import Pool
+from blazar.supervisor.senses import with_senses
+from blazar.supervisor.sight import Sight
 from blazar.supervisor.store_answers import StoreAnswers
 from blazar.supervisor.stored_answers import StoredAnswers
 from blazar.supervisor.usage import Usage
@@ -32,7 +34,8 @@ class Answers:
 
     def __init__(self, config: dict[str, Any], started_at: float, url: str, *, store: Store, fleet: Fleet,
                  workers: Workers, gateway: Gateway, pool: Pool, hashing: Pool, usage: Usage,
-                 jobs: Jobs, survey: Callable[[str, Mapping[str, Any]], Weighed],
+                 jobs: Jobs, survey: Callable[[str, Mapping[str, Any]], Weighed], sight: Sight,
+                 settings_for: Callable[[str], Mapping[str, Any]],
                  governors: Callable[[], dict[str, dict[str, str]]], on_first_hello: Callable[[], None]) -> None:
         self._config = config
         self._started_at = started_at
@@ -46,6 +49,8 @@ class Answers:
         self._usage = usage
         self._jobs = jobs
         self._survey = survey
+        self._sight = sight
+        self._settings_for = settings_for
         self._governors = governors
         self._on_first_hello: Callable[[], None] | None = on_first_hello
         self._models: dict[str, Any] = {}
@@ -82,7 +87,7 @@ class Answers:
     def read_store(self) -> None:
         """Once, at boot: the models and aliases of the snapshot, and what API keys have used today."""
         self._store.tidy()
-        self._models, self._aliases = self._store.snapshot_models(), self._store.aliases()
+        self._models, self._aliases = self._read()
         self._compare()
         self._usage.read()
         close_database()  # SQLite closes no file of other threads while this thread has it open
@@ -128,9 +133,18 @@ class Answers:
                 self._compare()
             self._answer_seen(link, message, **fields)
 
-        self._pool.submit(refreshed, lambda: (self._store.snapshot_models(), self._store.aliases()))
+        self._pool.submit(refreshed, self._read)
+
+    def _read(self) -> tuple[dict[str, Any], dict[str, str]]:
+        """The models and aliases of the snapshot, out of the store."""
+        models = {name: self._with_senses(name, model) for name, model in self._store.snapshot_models().items()}
+        return models, self._store.aliases()
+
+    def _with_senses(self, name: str, model: dict[str, Any]) -> dict[str, Any]:
+        return with_senses(model, self._settings_for(name))
 
     def _compare(self) -> None:
+        self._sight.forgive()
         self._fleet.compare({name: model["digest"] for name, model in self._models.items()})
 
     # -- the kinds ---------------------------------------------------------------------------------------
@@ -155,7 +169,7 @@ class Answers:
                 self.push()  # else a client that has its answer might not find the model among those loaded
                 link.answer(message, endpoint=endpoint.to_dict())
 
-        self._fleet.ensure_ready(str(message["model"]), waited)
+        self._sight.ensure_ready(str(message["model"]), waited, is_shown=bool(message.get("shown")))
 
     def _evict(self, link: Link, message: Message) -> None:
         self._fleet.evict(str(message["model"]),
@@ -183,7 +197,11 @@ class Answers:
             else:
                 link.answer(message, model=model)
 
-        self._pool.submit(described, self._store.describe, str(message["model"]))
+        def describe() -> dict[str, Any]:
+            model = self._store.describe(str(message["model"]))
+            return self._with_senses(model["name"], model)
+
+        self._pool.submit(described, describe)
 
     def _explain(self, link: Link, message: Message) -> None:
         model = str(message["model"])

@@ -191,6 +191,11 @@ class Child:
         self._means.pool.submit(lambda weighed, error: self._on_weighed(number, weighed, error),
                                 self._means.weigh, self.place)
 
+    def reconsider(self) -> None:
+        """Something has changed of what it would be loaded with: what it needs is looked at again, while it waits."""
+        if self.state is State.QUEUED:
+            self._weigh()
+
     def start(self, offer: Offer) -> None:
         """Load it as planned."""
         assert self.weighed is not None
@@ -357,7 +362,8 @@ class Child:
             child_id=self.id, model=self.model, address=ready.address, secret=self._secret,
             lane=self._prepared.lane.kind, pid=target.process.pid, slots=ready.slots or planned.slots,
             ctx=ready.ctx or planned.ctx, size=plan.total if plan else self._prepared.size,
-            size_vram=plan.on_cards if plan else 0, keep_alive=self.keep_alive, ready_at=self.ready_at)
+            size_vram=plan.on_cards if plan else 0, keep_alive=self.keep_alive, ready_at=self.ready_at,
+            projector=planned.projector)
         log.info("%s: ready on %s", self.id, ready.address)
         self._enter(State.READY)
         launch = self._prepared.launch

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableSet
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -32,11 +32,15 @@ USUAL_COST = 1
 
 
 class Fleet:
-    def __init__(self, means: Means, workers: Workers, *, max_loaded: int, keep_alive: float) -> None:
+    """`shown` holds the places of children that have been shown something since they were last evicted."""
+
+    def __init__(self, means: Means, workers: Workers, *, max_loaded: int, keep_alive: float,
+                 shown: MutableSet[str] | None = None) -> None:
         self._means = means
         self._workers = workers
         self._max_loaded = max_loaded
         self._keep_alive = keep_alive
+        self._shown = set() if shown is None else shown
         self._children: dict[str, Child] = {}
         self._stopping = False
         self._outlook = Outlook()
@@ -53,6 +57,10 @@ class Fleet:
             waiter(None, ShuttingDown())
         else:
             self._child(place).ensure_ready(waiter, is_spare)
+
+    def reconsider(self, place: str) -> None:
+        """Something has changed of what the child is loaded with: one that waits for its load gets it at once."""
+        self._child(place).reconsider()
 
     def keep(self, model: str, seconds: float | None) -> None:
         """Set how long the model stays after its last request; None = as configured."""
@@ -256,6 +264,8 @@ class Fleet:
 
     def _drain(self, child: Child, why: str, how: str = "evicted") -> None:
         log.info("%s: %s: %s", child.id, how, why)
+        if how == "evicted":
+            self._shown.discard(child.place)
         child.drain()
         generation = child.generation
 

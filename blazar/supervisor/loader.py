@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +23,7 @@ from blazar.paths import Paths
 from blazar.planner.installed import need_of
 from blazar.planner.need import Need
 from blazar.planner.plan import Plan
+from blazar.planner.projector import for_load
 from blazar.store import speccache
 from blazar.store.assembled import assemble
 from blazar.store.installed import Installed
@@ -58,12 +59,14 @@ class Chosen:
 class Loader:
     """`settings_for` gives the effective settings of a model, by its name and the settings given with it;
     `load_limit` is in seconds, None = the lane's own; `unix` has children listen on sockets of their own; `tuned`
-    holds the settings that were changed while the daemon ran, by the child's place."""
+    holds the settings that were changed while the daemon ran, by the child's place; `shown` the places of children
+    that get their projector, where that is loaded only for those."""
 
     def __init__(self, store: Store, paths: Paths, lanes: Sequence[Lane],
                  settings_for: Callable[[str, Mapping[str, Any]], Mapping[str, Any]], engine_path: str | None,
                  load_limit: float | None, child_auth: bool, unix: bool = False,
-                 tuned: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> None:
+                 tuned: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+                 shown: Set[str] = frozenset()) -> None:
         self._store = store
         self._paths = paths
         self._builds = Builds(paths, holds_daemon_lock=True)
@@ -74,11 +77,12 @@ class Loader:
         self._child_auth = child_auth
         self._unix = unix
         self._tuned = tuned
+        self._shown = shown
 
     def weigh(self, place: str) -> Weighed:
         """What the child of that place needs. Raises ModelNotFound, ModelFileRefused, LoadFailed and its kin."""
         model = model_at(place)
-        chosen = self._choose(model)
+        chosen = self._choose(place)
         check_files(model, chosen.settings)
         return self._weighed(place, chosen, rpc.refuse_gone(model, _addresses(chosen)))
 
@@ -115,10 +119,10 @@ class Loader:
                         tuple(piece.path for piece in installed.pieces if piece.role in ("model", "part")),
                         bank_of(place, launch, command))
 
-    def loses_nothing(self, model: str, now: Mapping[str, Any], then: Mapping[str, Any]) -> bool:
-        """Whether the model would keep its context, precision and place with the settings `then` in place of `now`.
-        Runs on a thread; raises as `weigh`."""
-        chosen = self._choose(model)
+    def loses_nothing(self, place: str, now: Mapping[str, Any], then: Mapping[str, Any]) -> bool:
+        """Whether the child of that place would keep its context, precision and place in memory with the settings
+        `then` in place of `now`. Runs on a thread; raises as `weigh`."""
+        chosen = self._choose(place)
         workers = rpc.workers_at(_addresses(chosen))
         needs = [self._need(chosen, workers, tuned) for tuned in (now, then)]
         machine = needs[0].machine(census())
@@ -147,13 +151,14 @@ class Loader:
             return None
         return folder
 
-    def _choose(self, model: str) -> "Chosen":
+    def _choose(self, place: str) -> "Chosen":
+        model = model_at(place)
         installed = self._store.get(model)
         facts = installed.summary()
         lane = next((lane for lane in self._lanes if lane.accepts(facts)), None)
         if lane is None:
             raise LoadFailed(model=model, reason=NO_ENGINE.format(format=facts["format"]), output="")
-        settings = self._settings_for(model, installed.preset.settings())
+        settings = for_load(self._settings_for(model, installed.preset.settings()), place in self._shown)
         lanes, builds = Catalog.every(), self._builds.every()
         program = self._program(model, lane.kind, settings, facts, lanes, builds)
         manifest = manifest_of(program, self._paths.manifests, extra=engine_environment(settings))

@@ -31,7 +31,7 @@ FLAGS = {"slots": {"--parallel", "-np"}, "ubatch_size": {"-ub", "--ubatch-size"}
 """Flags of a person's own that take a setting out of our hands."""
 
 LosesNothing = Callable[[str, Mapping[str, Any], Mapping[str, Any]], bool]
-"""By model, whether the settings of the second mapping cost it nothing beside those of the first; on a thread."""
+"""By place, whether the settings of the second mapping cost it nothing beside those of the first; on a thread."""
 
 
 @dataclass
@@ -178,7 +178,7 @@ class Tuner:
             kept.busy = False
             kept.refused |= set(change.items())
 
-        self._pool.submit(told, self._loses_nothing, child.model, before, then)
+        self._pool.submit(told, self._loses_nothing, child.place, before, then)
         return True
 
 

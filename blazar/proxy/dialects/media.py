@@ -1,0 +1,90 @@
+"""What a request shows its model besides text: pictures, sounds, films, in a chat completion or a completion.
+
+Whether there is anything at all is told by the bytes, without parsing them. What is found is made into the one form in
+which the engine neither fetches nor opens anything.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from blazar.errors import RequestRefused
+from blazar.proxy.dialects import images
+from blazar.proxy.dialects.fields import refuse
+
+MARKS = (b'_url"', b'"input_', b"multimodal_data")
+"""One of these stands in every body that shows something."""
+_DISGUISED = re.compile(rb"\\u00(?:5[fF]|6[1-9a-fA-F]|7[0-9aA])")
+"""A small letter, or an underscore, that was written as an escape: no JSON writer does that."""
+MOST = 100
+"""Pictures, sounds and films in one request."""
+LARGEST = 64 << 20
+"""Bytes of a sound or a film."""
+
+SENSES = {"image_url": "vision", "input_audio": "audio", "input_video": "vision", "video_url": "vision"}
+"""What a model needs for such a part."""
+WORDS = {"vision": "pictures", "audio": "sound"}
+"""What a sense is for, in a refusal."""
+_SOUNDS = (b"ID3", b"fLaC", b"OggS", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2", b"\xff\xfa")
+
+
+def may_show(body: bytes) -> bool:
+    """Whether a request's body may show something. False is certain."""
+    return any(mark in body for mark in MARKS) or (b"\\u00" in body and _DISGUISED.search(body) is not None)
+
+
+def shown(asked: dict[str, Any], pause: Callable[[], None]) -> set[str]:
+    """The senses that the child's request `asked` needs. Its parts are checked and brought into form, in place;
+    `pause` is called between them. Raises RequestRefused."""
+    senses: set[str] = set()
+    for number, sense in enumerate(_every(asked), 1):
+        if number > MOST:
+            raise RequestRefused(f"the request shows more than {MOST} pictures, sounds and films: send fewer at a time")
+        senses.add(sense)
+        pause()
+    return senses
+
+
+def _every(asked: dict[str, Any]) -> Iterator[str]:
+    turns = asked.get("messages")
+    for number, turn in enumerate(turns if isinstance(turns, list) else ()):
+        parts = turn.get("content") if isinstance(turn, dict) else None
+        for place, part in enumerate(parts if isinstance(parts, list) else ()):
+            kind = part.get("type") if isinstance(part, dict) else None
+            if isinstance(kind, str) and kind in SENSES:
+                _mend(part, kind, f"messages[{number}].content[{place}].{kind}")
+                yield SENSES[kind]
+    prompts = asked.get("prompt")
+    for prompt in prompts if isinstance(prompts, list) else [prompts]:
+        data = prompt.get("multimodal_data") if isinstance(prompt, dict) else None
+        for place, item in enumerate(data if isinstance(data, list) else ()):
+            yield _bare(item, f"multimodal_data[{place}]")
+
+
+def _mend(part: dict[str, Any], kind: str, where: str) -> None:
+    """Bring a part into form: one that holds its bytes, and no address."""
+    given = part.get(kind)
+    if kind == "image_url":
+        url = given.get("url") if isinstance(given, dict) else given
+        if not isinstance(url, str):
+            refuse(f"{where}.url", "a data: URL with base64", url)
+        part[kind] = {**(given if isinstance(given, dict) else {}), **images.url_part(url, f"`{where}.url`")[kind]}
+        return
+    given = given if isinstance(given, dict) else {"data": given}
+    field = "data" if given.get("data") is not None else "url"
+    data = given.get(field)
+    if not isinstance(data, str):
+        refuse(f"{where}.{field}", "base64", data)
+    part[kind] = {**{name: value for name, value in given.items() if name not in ("data", "url")},
+                  "data": images.decoded(data, f"`{where}.{field}`", "recording", LARGEST)[1]}
+
+
+def _bare(item: Any, where: str) -> str:
+    """The sense for base64 that stands alone."""
+    if not isinstance(item, str) or item.startswith("data:"):
+        refuse(where, "base64", item)
+    found, _ = images.decoded(item, f"`{where}`", "file", LARGEST)
+    if images.type_of(found) is not None:
+        images.part(item, f"`{where}`")
+        return "vision"
+    return "audio" if found.startswith(_SOUNDS) or found[8:12] == b"WAVE" else "vision"
