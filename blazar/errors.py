@@ -359,6 +359,14 @@ class InputTooLong(RequestRefused):
     slug = "input-too-long"
 
 
+class DocumentTooLong(RequestRefused):
+    """the document is {tokens} tokens long, and {model} takes at most {limit} with late chunking: {lever}; send it in
+    several requests"""
+
+    slug = "document-too-long"
+    status = 413
+
+
 class PreviousMissing(RequestRefused):
     """the earlier response {id!r} is not kept here for this API key; send the conversation as `input` instead, or see
     that its responses are stored: they are for {days} days, unless sent with `store` false"""

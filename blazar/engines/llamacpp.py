@@ -55,7 +55,7 @@ class LlamaCpp(Lane):
         if launch.sessions is not None:
             words += gate.may("sessions", SAVE_FLAG, f"{launch.sessions}/", yields=True)
         words += [*companion_flags(launch, gate), *template_flags(launch, gate)]
-        embedding = embedding_flags(launch.facts, ctx, gate)
+        embedding = embedding_flags(launch.facts, settings, ctx, gate)
         words += embedding or llama_speculation.argv(launch, gate)
         words += [*memory_flags(settings, slots, gate), *stretch_flags(settings, stretch, trained, gate)]
         words += flags.argv(self.kind, self._table, settings, COMPUTED | BATCHES if embedding else COMPUTED, gate)
@@ -112,15 +112,18 @@ def template_flags(launch: Launch, gate: flags.Gate) -> list[str]:
     return words
 
 
-def embedding_flags(facts: Mapping[str, Any], ctx: int, gate: flags.Gate) -> list[str]:
-    """What an embedding model needs: a batch as long as its context, and the mean where its file says no pooling."""
+def embedding_flags(facts: Mapping[str, Any], settings: Mapping[str, Any], ctx: int, gate: flags.Gate) -> list[str]:
+    """What an embedding model needs: a batch as long as its context, and the mean where its file says no pooling. With
+    late chunking there is a vector for each token, and the gateway does the rest."""
     if "embedding" not in facts.get("capabilities", ()):
         return []
     words = gate.must("an embedding model", "--embeddings")
     if ctx:
         words += gate.may("the batch of an embedding model", "--batch-size", str(ctx), yields=True)
         words += gate.may("the batch of an embedding model", "--ubatch-size", str(ctx), yields=True)
-    if not facts.get("pooling"):
+    if settings.get("late_chunking"):
+        words += gate.must("late_chunking", "--pooling", "none")
+    elif not facts.get("pooling"):
         words += gate.must("a model without pooling", "--pooling", "mean", yields=True)
     return words
 

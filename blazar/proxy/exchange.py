@@ -143,10 +143,13 @@ class Answer:
 
 @dataclass(slots=True)
 class Inputs:
-    """What is to be embedded, in order: texts or lists of token ids. With `truncate` what is too long is cut off."""
+    """What is to be embedded, in order: texts or lists of token ids. With `truncate` what is too long is cut off; with
+    `late` they are the parts of one document. `dimensions` are the numbers that a vector may have; 0 = all of them."""
 
     items: list[str] | list[list[int]]
     truncate: bool = False
+    late: bool = False
+    dimensions: int = 0
 
 
 @dataclass(slots=True)

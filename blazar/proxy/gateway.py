@@ -69,6 +69,7 @@ class Gateway:
         self.metrics.ubatch_governor.read = lambda: self._governed("ubatch")
         self.paths = paths
         self.audit = AuditLog(paths.audit_log) if config.audit_log else None
+        self.late_chunking_max = config.late_chunking_max_tokens
         self.max_body = config.max_body_mb << 20
         self.draining = False
         """Set by the worker when it stops: answers say `Connection: close` from then on."""

@@ -10,13 +10,13 @@ from blazar.control import Link, Message
 from blazar.errors import BlazarError, UsageRefused
 from blazar.models.base import close_database
 from blazar.store.store import Store
+from blazar.supervisor.abilities import as_configured
 from blazar.supervisor.child import Weighed
 from blazar.supervisor.explained import of_child
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import Gateway
 from blazar.supervisor.jobs import Jobs
 from blazar.supervisor.pool import Pool
-from blazar.supervisor.senses import with_senses
 from blazar.supervisor.sight import Sight
 from blazar.supervisor.store_answers import StoreAnswers
 from blazar.supervisor.stored_answers import StoredAnswers
@@ -137,11 +137,11 @@ class Answers:
 
     def _read(self) -> tuple[dict[str, Any], dict[str, str]]:
         """The models and aliases of the snapshot, out of the store."""
-        models = {name: self._with_senses(name, model) for name, model in self._store.snapshot_models().items()}
+        models = {name: self._as_configured(name, model) for name, model in self._store.snapshot_models().items()}
         return models, self._store.aliases()
 
-    def _with_senses(self, name: str, model: dict[str, Any]) -> dict[str, Any]:
-        return with_senses(model, self._settings_for(name))
+    def _as_configured(self, name: str, model: dict[str, Any]) -> dict[str, Any]:
+        return as_configured(model, self._settings_for(name))
 
     def _compare(self) -> None:
         self._sight.forgive()
@@ -199,7 +199,7 @@ class Answers:
 
         def describe() -> dict[str, Any]:
             model = self._store.describe(str(message["model"]))
-            return self._with_senses(model["name"], model)
+            return self._as_configured(model["name"], model)
 
         self._pool.submit(described, describe)
 

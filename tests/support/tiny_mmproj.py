@@ -1,4 +1,4 @@
-"""A projector for the model of `tiny_gguf`: a vision encoder of two layers with random weights, which real engines load.
+"""A projector for the model of `tiny_gguf`: a vision encoder with random weights, which real engines load.
 
     python -m tests.support.tiny_mmproj OUT.gguf
 
@@ -30,9 +30,10 @@ def tiny_mmproj(path: Path | str) -> Path:
 def png(red: int, green: int, blue: int, side: int = SIDE) -> bytes:
     """A picture of one colour."""
     rows = (b"\0" + bytes((red, green, blue)) * side) * side
-    chunks = ((b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    head = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks)
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")))
 
 
 @functools.cache
@@ -41,7 +42,8 @@ def _content() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "mmproj.gguf"
         if importlib.util.find_spec("gguf") is None and (VENV / "python").exists():
-            subprocess.run([VENV / "python", "-m", "tests.support.tiny_mmproj", file], cwd=VENV.parent.parent, check=True)
+            subprocess.run([VENV / "python", "-m", "tests.support.tiny_mmproj", file], cwd=VENV.parent.parent,
+                           check=True)
         else:
             _write(file)
         return file.read_bytes()

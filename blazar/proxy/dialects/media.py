@@ -26,6 +26,7 @@ SENSES = {"image_url": "vision", "input_audio": "audio", "input_video": "vision"
 WORDS = {"vision": "pictures", "audio": "sound"}
 """What a sense is for, in a refusal."""
 _SOUNDS = (b"ID3", b"fLaC", b"OggS", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2", b"\xff\xfa")
+_MATROSKA = b"\x1a\x45\xdf\xa3"
 
 
 def may_show(body: bytes) -> bool:
@@ -75,8 +76,12 @@ def _mend(part: dict[str, Any], kind: str, where: str) -> None:
     data = given.get(field)
     if not isinstance(data, str):
         refuse(f"{where}.{field}", "base64", data)
-    part[kind] = {**{name: value for name, value in given.items() if name not in ("data", "url")},
-                  "data": images.decoded(data, f"`{where}.{field}`", "recording", LARGEST)[1]}
+    found, encoded = images.decoded(data, f"`{where}.{field}`", "recording", LARGEST)
+    known = is_sound(found) if kind == "input_audio" else is_film(found)
+    if not known:
+        offered = "WAV, MP3, FLAC or Ogg" if kind == "input_audio" else "MP4, MOV, Matroska, WebM or AVI"
+        raise RequestRefused(f"`{where}.{field}` is no recording we know: send {offered}")
+    part[kind] = {**{name: value for name, value in given.items() if name not in ("data", "url")}, "data": encoded}
 
 
 def _bare(item: Any, where: str) -> str:
@@ -84,7 +89,19 @@ def _bare(item: Any, where: str) -> str:
     if not isinstance(item, str) or item.startswith("data:"):
         refuse(where, "base64", item)
     found, _ = images.decoded(item, f"`{where}`", "file", LARGEST)
-    if images.type_of(found) is not None:
+    if is_sound(found):
+        return "audio"
+    if not is_film(found):
         images.part(item, f"`{where}`")
-        return "vision"
-    return "audio" if found.startswith(_SOUNDS) or found[8:12] == b"WAVE" else "vision"
+    return "vision"
+
+
+def is_sound(found: bytes) -> bool:
+    """Whether a file begins as WAV, MP3, FLAC or Ogg do."""
+    return found.startswith(_SOUNDS) or (found[:4] == b"RIFF" and found[8:12] == b"WAVE")
+
+
+def is_film(found: bytes) -> bool:
+    """Whether a file begins as MP4, MOV, Matroska, WebM or AVI do. Of other kinds some are lists of addresses, which
+    the engine's ffmpeg would open."""
+    return found[4:8] == b"ftyp" or found.startswith(_MATROSKA) or (found[:4] == b"RIFF" and found[8:12] == b"AVI ")
