@@ -39,7 +39,7 @@ class TokenEmbedder(Embedder):
 
     def _ask(self, batch: Sequence[str | list[int]]) -> Embedded:
         pooled = _Pooled(self._pooling)
-        self._rows(self._exchange, "/embeddings", {"input": batch[0]}, pooled.add)
+        self._read(batch[0], pooled.add)
         if not pooled.total:
             raise self._failed("it sent no vector for any token")
         return Embedded([normalised(pooled.total)], pooled.count)
@@ -60,11 +60,22 @@ class TokenEmbedder(Embedder):
                 raise self._failed(f"it sent more than the {len(document)} vectors of the document's tokens")
             owner.add(row)
 
-        self._rows(self._exchange, "/embeddings", {"input": document}, add)
-        found = [span.total for span in spans[1:-1]]
-        if next(owners, None) is not None or len({len(vector) for vector in found}) != 1:
+        self._read(document, add)
+        if next(owners, None) is not None:
             raise self._failed(f"it did not send {len(document)} vectors, one for each token of the document")
-        return Embedded([normalised(vector) for vector in found], len(document))
+        return Embedded([normalised(span.total) for span in spans[1:-1]], len(document))
+
+    def _read(self, text: str | list[int], add: Callable[[list[float]], None]) -> None:
+        """Have the child read a text, and `add` the vectors of its tokens, in their order."""
+        lengths: set[int] = set()
+
+        def take(row: list[float]) -> None:
+            lengths.add(len(row))
+            if len(lengths) > 1:
+                raise self._failed("its vectors are not all of one length")
+            add(row)
+
+        self._rows(self._exchange, "/embeddings", {"input": text}, take)
 
     def _around(self) -> tuple[list[int], list[int]]:
         """The tokens that the engine puts before and behind a text."""

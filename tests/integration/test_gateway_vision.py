@@ -1,11 +1,12 @@
 """What clients show a model, through the gateway (FC-11): each dialect's forms, its refusals, and who is asked."""
 
 import base64
+import itertools
 import json
 
 import pytest
 
-from tests.support.fake_supervisor import endpoint
+from tests.support.fake_supervisor import endpoint, eventually
 from tests.support.gateway_under_test import MODEL, GatewayUnderTest, is_error_of
 from tests.support.tiny_mmproj import png
 
@@ -41,6 +42,7 @@ SHOWN = {
     "anthropic": anthropic({"type": "base64", "media_type": "image/png", "data": PICTURE}),
     "responses": responses(URL),
 }
+NUMBERS = itertools.count(1001)
 DIALECT = {"/v1/chat/completions": "openai", "/api/chat": "ollama", "/api/generate": "ollama",
            "/v1/messages": "anthropic", "/v1/responses": "responses"}
 
@@ -57,8 +59,10 @@ def shared(tmp_path_factory):
 
 @pytest.fixture
 def gateway(shared):
-    shared.supervisor.loaded[SEES] = endpoint(SEES, shared.child.address)
+    ctx = next(NUMBERS)
+    shared.supervisor.loaded[SEES] = endpoint(SEES, shared.child.address, ctx=ctx)
     shared.supervisor.push()
+    eventually(lambda: shared.request("GET", f"/v1/models/{SEES}").json()["context_length"] == ctx)
     return shared.fresh()
 
 
