@@ -164,8 +164,8 @@ def bare(daemon):
     """The same model in an engine of its own that pools nothing: ask it, and the answer is JSON."""
     port = free_port()
     engine = [sys.executable, "-P", "-m", "blazar.engines.embedded", "--model", str(minilm_gguf()), "--embeddings",
-              "--pooling", "none", "--ctx-size", "512", "--batch-size", "512", "--ubatch-size", "512", "--parallel", "1",
-              "--host", "127.0.0.1", "--port", str(port)]
+              "--pooling", "none", "--ctx-size", "512", "--batch-size", "512", "--ubatch-size", "512",
+              "--parallel", "1", "--host", "127.0.0.1", "--port", str(port)]
     with subprocess.Popen(engine, env=daemon.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         def ask(path, body):
             request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", json.dumps(body).encode())
@@ -215,7 +215,7 @@ def test_a_model_with_late_chunking_is_else_the_same(openai_client, ollama_clien
 def test_a_document_that_is_too_long(daemon):
     body = {"model": LATE, "input": ["cat " * 20, "dog " * 20], "late_chunking": True}
     status, answer = post(daemon, "/v1/embeddings", body)
-    assert status == 413 and "42 tokens long" in answer["error"]["message"] and "at most 40" in answer["error"]["message"]
+    assert status == 413 and "42 tokens long, and late:f16 takes at most 40" in answer["error"]["message"]
     status, answer = post(daemon, "/v1/embeddings", {**body, "model": MINILM})
     assert status == 400 and "late_chunking = true" in answer["error"]["message"]
 
