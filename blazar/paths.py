@@ -73,6 +73,11 @@ class Paths:
         return self.data_dir / "run"
 
     @property
+    def router_presets(self) -> Path:
+        """How a router child loads each model, made from the store whenever one starts."""
+        return self.run / "router.ini"
+
+    @property
     def log(self) -> Path:
         return self.data_dir / "log"
 

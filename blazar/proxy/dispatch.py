@@ -38,15 +38,19 @@ class Dispatch:
         self._pool = pool
         self._header_timeout = header_timeout
         self._metrics = metrics
+        self.call: type[Call] = Call
+        """What carries one attempt."""
+        self.answer = pass_on
+        """How an answer is passed on, once its head is there."""
 
     def send(self, exchange: Exchange) -> Reply:
         """The last step of the pipeline."""
         assert exchange.endpoint is not None, "stage admission has run"
         streams = exchange.stream or not exchange.dialect.relays
         meter = Meter(self._metrics.inter_token.series(exchange.model) if streams else None)
-        with Call(self._pool, exchange.endpoint, self._header_timeout, meter) as call:
+        with self.call(self._pool, exchange.endpoint, self._header_timeout, meter) as call:
             try:
-                reply = _watched(exchange, call, _answer)
+                reply = _watched(exchange, call, self.answer)
             finally:
                 exchange.usage = exchange.usage or _used(exchange, call)
             reply.usage = exchange.usage
@@ -58,7 +62,7 @@ class Dispatch:
         """The JSON object with which the exchange's child answers `value` at `path`; the client gets nothing yet."""
         assert exchange.endpoint is not None, "stage admission has run"
         exchange.upstream_path, exchange.upstream_body = path, dumps(value)
-        with Call(self._pool, exchange.endpoint, self._header_timeout, Meter()) as call:
+        with self.call(self._pool, exchange.endpoint, self._header_timeout, Meter()) as call:
             return _watched(exchange, call, _read_object)
 
 
@@ -80,11 +84,12 @@ def _watched(exchange: Exchange, call: Call, read: Callable[[Exchange, Call], Re
         exchange.interrupt = None
 
 
-def _answer(exchange: Exchange, call: Call) -> Reply:
+def pass_on(exchange: Exchange, call: Call) -> Reply:
+    """Pass the child's answer on in the exchange's dialect."""
     if exchange.dialect.relays:
         return _relay(exchange, call)
     if call.head.status != 200:
-        raise _child_error(exchange, call)
+        raise child_error(exchange, call)
     return _translate(exchange, call) if exchange.stream else _assemble(exchange, call)
 
 
@@ -225,9 +230,9 @@ def _events(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:
 
 def _read_object(exchange: Exchange, call: Call) -> dict[str, Any]:
     if call.head.status != 200:
-        raise _child_error(exchange, call)
+        raise child_error(exchange, call)
     try:
-        value = loads(_body(call, MAX_OBJECT))
+        value = loads(read_body(call, MAX_OBJECT))
     except BadJson as error:
         raise ChildFailed(model=exchange.model, reason=f"its answer is not usable JSON: {error}") from error
     except (ChildClosed, BadFraming) as error:
@@ -238,7 +243,7 @@ def _read_object(exchange: Exchange, call: Call) -> dict[str, Any]:
     return value
 
 
-def _body(call: Call, limit: int) -> bytes:
+def read_body(call: Call, limit: int) -> bytes:
     """The body of the child's answer; of one beyond `limit` bytes only the beginning."""
     body = bytearray()
     for _, payload in call.pieces():
@@ -260,14 +265,21 @@ def _event(exchange: Exchange, data: str) -> dict[str, Any]:
     return event
 
 
-def _child_error(exchange: Exchange, call: Call) -> BlazarError:
+def child_error(exchange: Exchange, call: Call) -> BlazarError:
     """The child's error answer as an error of ours; a 4xx keeps its status."""
-    body, value = b"", None
-    with contextlib.suppress(ChildClosed, BadFraming, BadJson):
-        body = _body(call, MAX_CHILD_ERROR)
+    body = b""
+    with contextlib.suppress(ChildClosed, BadFraming):
+        body = read_body(call, MAX_CHILD_ERROR)
+    return told_error(exchange, body, call.head.status)
+
+
+def told_error(exchange: Exchange, body: bytes, status: int) -> BlazarError:
+    """As `child_error`, for an answer that has been read."""
+    value = None
+    with contextlib.suppress(BadJson):
         value = loads(body)
     told = value.get("error", value) if isinstance(value, dict) else body[:500].decode(errors="replace")
-    return _told(exchange, told, call.head.status)
+    return _told(exchange, told, status)
 
 
 def _told(exchange: Exchange, told: Any, status: int) -> BlazarError:

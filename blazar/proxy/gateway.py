@@ -22,6 +22,7 @@ from blazar.proxy.json_scan import BodyReader
 from blazar.proxy.ledger import Ledger
 from blazar.proxy.pipeline import Forward, Stage, Step, compose
 from blazar.proxy.preset import Preset
+from blazar.proxy.routed import RoutedDispatch
 from blazar.proxy.stages.admission import Admission
 from blazar.proxy.stages.auth import Auth
 from blazar.proxy.stages.capability import Capability
@@ -71,7 +72,7 @@ class Gateway:
         reader = BodyReader(config.json_scan_over_kb << 10, self.pace)
         self.dialects: dict[str, Dialect] = {dialect.name: dialect for dialect in (
             OpenAIDialect(reader), OllamaDialect(reader), AnthropicDialect(reader))}
-        self.dispatch = Dispatch(self.pool, config.child_header_timeout_secs or None, self.metrics)
+        self.dispatch = self._dispatch(config, reader)
         self._answering: dict[frozenset[str], Forward] = {}
         self._stages: dict[str, Stage | Step] = {
             "trace": Trace(ledger, self.metrics, self.audit), "name": Name(directory, Preset(reader), config),
@@ -80,6 +81,12 @@ class Gateway:
             "retry": Retry(directory, self.metrics), "charge": Charge(ledger.accounts, self.metrics),
             "resolve": Resolve(directory, ledger, config),
             "admission": Admission(ledger, supervisor, directory, self.metrics)}
+
+    def _dispatch(self, config: Config, reader: BodyReader) -> Dispatch:
+        limit = config.child_header_timeout_secs or None
+        if config.router:
+            return RoutedDispatch(self.pool, limit, self.metrics, reader)
+        return Dispatch(self.pool, limit, self.metrics)
 
     @classmethod
     def connect(cls, control: Path, fallback: Callable[[], Config] | None = None) -> "Gateway":

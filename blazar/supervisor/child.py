@@ -2,8 +2,8 @@
 
 import logging
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from blazar.engines.lane import Command, Lane, Launch
@@ -15,7 +15,7 @@ from blazar.supervisor.health import Ready, Target, wait_ready
 from blazar.supervisor.loop import Loop
 from blazar.supervisor.pool import Pool
 from blazar.supervisor.states import ALLOWED, State
-from blazar.transport import Address, Endpoint, model_at
+from blazar.transport import ROUTER, Address, Endpoint, model_at
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +48,8 @@ class Prepared:
     """Where the child shall listen; None for a port."""
     fork: str | None = None
     """A lane of the catalog for the model's architecture, which is not installed."""
+    serves: Mapping[str, "Prepared"] = field(default_factory=dict)
+    """How each model of a router is loaded."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,28 @@ class Child:
     def prepared(self) -> Prepared | None:
         """What its process was started with; None before that is known."""
         return self._prepared
+
+    @property
+    def serves(self) -> Mapping[str, Prepared]:
+        """The models of a router."""
+        return self._prepared.serves if self._prepared else {}
+
+    @property
+    def lease_ids(self) -> list[str]:
+        """Under which ids the gateway leases it: a router's models each have one."""
+        return [self.lease_id(model) for model in self.serves] if self.place == ROUTER else [self.id]
+
+    def lease_id(self, model: str) -> str:
+        return f"{self.id}/{model}" if self.place == ROUTER else self.id
+
+    def endpoints(self) -> dict[str, Endpoint]:
+        """Where what it serves is reached, by place; empty unless it is ready."""
+        if self.state is not State.READY or self.endpoint is None:
+            return {}
+        if self.place != ROUTER:
+            return {self.place: self.endpoint}
+        return {model: replace(self.endpoint, child_id=self.lease_id(model), model=model, size=one.size,
+                               slots=one.command.slots, ctx=one.command.ctx) for model, one in self.serves.items()}
 
     # -- asked by the fleet ------------------------------------------------------------------------------
 

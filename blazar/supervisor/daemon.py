@@ -39,6 +39,7 @@ from blazar.supervisor.loop import Loop
 from blazar.supervisor.notify import notify
 from blazar.supervisor.orphans import sweep
 from blazar.supervisor.pool import Pool
+from blazar.supervisor.router import Router
 from blazar.supervisor.server import ControlServer
 from blazar.supervisor.usage import Usage
 from blazar.supervisor.workers import Workers
@@ -90,9 +91,10 @@ class Daemon:
         loader = Loader(store, paths, [LlamaCpp(SETTINGS.values())],
                         lambda model, own: effective(config, model, own),
                         config.runtime.get("BLAZAR_ENGINE_PATH"), config.model_load_timeout_secs,
-                        *child_link(config))
+                        *child_link(config), router_of(config, paths))
         self._fleet = Fleet(Means(self._loop, pool, paths, loader.prepare, self._changed), workers,
-                            max_loaded=config.max_loaded_models, keep_alive=float(config.idle_timeout_secs or -1))
+                            max_loaded=config.max_loaded_models, keep_alive=float(config.idle_timeout_secs or -1),
+                            router=config.router)
         self._gateway = Gateway(self._loop, paths, workers, self._listener, self._grace, self._give_up, launcher)
         self._usage = Usage(pool)
         self._lanes = Lanes(self._loop, pool, paths, config.capability_registry_url or "", config.fork_retire_days,
@@ -176,6 +178,15 @@ def child_link(config: Config) -> tuple[bool, bool]:
     """Whether children get a secret, and whether they listen on Unix sockets, which only their owner can reach."""
     unix = config.child_transport == "unix"
     return (not unix if config.child_auth is None else config.child_auth), unix
+
+
+def router_of(config: Config, paths: Paths) -> Router | None:
+    """What makes the router child, where one serves all models. Its own children listen on ports whatever it does
+    itself, so it has a secret unless there shall be none."""
+    if not config.router:
+        return None
+    return Router(paths, config.router_max_models, config.child_auth is not False, config.child_transport == "unix",
+                  config.model_load_timeout_secs)
 
 
 def _raise_file_limit() -> None:

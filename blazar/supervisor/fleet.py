@@ -4,14 +4,17 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from blazar.engines.router import fingerprint
 from blazar.errors import LoadFailed, ShuttingDown
 from blazar.supervisor import scheduler
 from blazar.supervisor.actions import Action, Evict, Refuse, Start, Wake
 from blazar.supervisor.child import Child, Means, Prepared, Waiter
 from blazar.supervisor.policies import evict, idle, outdated
+from blazar.supervisor.routed import Routed
 from blazar.supervisor.snapshot import ChildView, Snapshot
 from blazar.supervisor.states import LIVE, State
 from blazar.supervisor.workers import Workers
+from blazar.transport import ROUTER
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +23,10 @@ LOOK_AROUND = 0.5
 
 
 class Fleet:
-    def __init__(self, means: Means, workers: Workers, *, max_loaded: int, keep_alive: float) -> None:
+    """With `router` one child serves all models that it can."""
+
+    def __init__(self, means: Means, workers: Workers, *, max_loaded: int, keep_alive: float,
+                 router: bool = False) -> None:
         self._means = means
         self._workers = workers
         self._max_loaded = max_loaded
@@ -28,6 +34,8 @@ class Fleet:
         self._children: dict[str, Child] = {}
         self._stopping = False
         self._refreshing = False
+        self._routed = Routed(self._child(ROUTER), workers, means.pool, self._ensure_alone,
+                              self._is_alone) if router else None
         means.loop.later(LOOK_AROUND, self._look_around)
 
     # -- asked from outside ------------------------------------------------------------------------------
@@ -35,11 +43,16 @@ class Fleet:
     def ensure_ready(self, place: str, waiter: Waiter) -> None:
         if self._stopping:
             waiter(None, ShuttingDown())
+        elif self._routed is not None:
+            self._routed.ensure_ready(place, waiter)
         else:
             self._child(place).ensure_ready(waiter)
 
     def keep(self, model: str, seconds: float | None) -> None:
         """Set how long the model stays after its last request; None = as configured."""
+        if seconds == 0 and self._is_routed(model):
+            self.evict(model, lambda _: None)
+            return
         children = self._of(model)
         for child in children:
             child.keep_for(self._keep_alive if seconds is None else seconds)
@@ -49,7 +62,11 @@ class Fleet:
 
     def evict(self, model: str, then: Callable[[bool], None]) -> None:
         """Unload the model when its running requests have ended; `then` is told whether it was loaded."""
-        children = [child for child in self._of(model) if child.state is not State.ABSENT]
+        children = [child for child in self._children.values()
+                    if child.model == model and child.state is not State.ABSENT]
+        if not children and self._routed is not None and self._is_routed(model):
+            self._routed.evict(model, then)
+            return
         if not children:
             then(False)
             return
@@ -62,14 +79,16 @@ class Fleet:
 
     def compare(self, digests: Mapping[str, str]) -> None:
         """`digests` are the files that the store has now, by model: children of others go."""
+        if self._routed is not None:
+            self._routed.reconsider()
         for child in self._children.values():
-            child.compare(digests.get(child.model))
+            child.compare(fingerprint(digests) if child.place == ROUTER else digests.get(child.model))
         self._carry_out(outdated.decide(self._view()))
 
     def endpoints(self) -> dict[str, dict[str, Any]]:
         """The ready children by place, for the gateway."""
-        return {place: child.endpoint.to_dict() for place, child in self._children.items()
-                if child.state is State.READY and child.endpoint is not None}
+        return {place: endpoint.to_dict() for child in self._children.values()
+                for place, endpoint in child.endpoints().items()}
 
     def describe(self) -> list[dict[str, Any]]:
         """All children, for people."""
@@ -78,7 +97,7 @@ class Fleet:
 
     def prepared(self, model: str) -> Prepared | None:
         """What the model's child was started with; None while it has none."""
-        return next((child.prepared for child in self._of(model) if child.state in LIVE), None)
+        return next((child.serves.get(model, child.prepared) for child in self._of(model) if child.state in LIVE), None)
 
     def stop(self, then: Callable[[], None]) -> None:
         """End all children for good."""
@@ -108,7 +127,7 @@ class Fleet:
         """After any change: start what may start; make room, by fresh usage, for what may not."""
         if self._stopping:
             return
-        self._workers.keep_only({child.id for child in self._children.values()})
+        self._workers.keep_only({lease for child in self._children.values() for lease in child.lease_ids})
         now = self._means.loop.now()
         self._carry_out(scheduler.decide(now, self._view(), self._max_loaded))
         if evict.decide(now, self._view(), self._max_loaded) and not self._refreshing:
@@ -151,15 +170,24 @@ class Fleet:
             if child.state is State.DRAINING and child.generation == generation:
                 child.stop()
 
-        self._workers.drain(child.id, drained)
+        drain_all(self._workers, child.lease_ids, drained)
 
     def _view(self) -> Snapshot:
         return Snapshot(tuple(self._view_of(child) for child in self._children.values()))
 
     def _view_of(self, child: Child) -> ChildView:
-        use = self._workers.use_of(child.id)
+        use = self._workers.use_of(*child.lease_ids)
         return ChildView(child.place, child.state, child.keep_alive, child.ready_at, use.last_used, use.in_flight,
                          child.asked_at, child.not_before, child.pinned, child.outdated)
+
+    def _ensure_alone(self, model: str, waiter: Waiter) -> None:
+        self._child(model).ensure_ready(waiter)
+
+    def _is_alone(self, model: str) -> bool:
+        return model in self._children and self._children[model].state is not State.ABSENT
+
+    def _is_routed(self, model: str) -> bool:
+        return self._routed is not None and self._routed.serves(model)
 
     def _child(self, place: str) -> Child:
         if place not in self._children:
@@ -167,8 +195,24 @@ class Fleet:
         return self._children[place]
 
     def _of(self, model: str) -> list[Child]:
-        """All children of a model."""
-        return [child for child in self._children.values() if child.model == model]
+        """All children that serve a model."""
+        return [child for child in self._children.values() if child.model == model or model in child.serves]
+
+
+def drain_all(workers: Workers, child_ids: list[str], then: Callable[[], None]) -> None:
+    """Drain each of them; `then` follows when the last one has no lease any more."""
+    left = len(child_ids)
+
+    def one_less() -> None:
+        nonlocal left
+        left -= 1
+        if left <= 0:
+            then()
+
+    for child_id in child_ids:
+        workers.drain(child_id, one_less)
+    if not child_ids:
+        then()
 
 
 def _when_all_absent(children: list[Child], then: Callable[[], None]) -> None:

@@ -4,6 +4,8 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from blazar.engines import forks, rpc
@@ -17,15 +19,17 @@ from blazar.hardware.census import census
 from blazar.models.catalog import Catalog
 from blazar.models.measurement import Measurement
 from blazar.paths import Paths
-from blazar.planner.installed import plan_installed, plan_load
+from blazar.planner.installed import plan_installed, plan_load, refused
 from blazar.planner.machine import Machine, Worker, machine_of
+from blazar.planner.plan import Plan, Refusal
 from blazar.store.assembled import assemble
 from blazar.store.installed import Installed
 from blazar.store.store import Store
 from blazar.supervisor.child import Prepared
 from blazar.supervisor.explained import told
+from blazar.supervisor.router import Router
 from blazar.supervisor.spawn import secret_path, socket_path
-from blazar.transport import model_at
+from blazar.transport import ROUTER, model_at
 
 log = logging.getLogger(__name__)
 
@@ -49,11 +53,12 @@ class Chosen:
 
 class Loader:
     """`settings_for` gives the effective settings of a model, by its name and the settings given with it;
-    `load_limit` is in seconds, None = the lane's own; `unix` has children listen on sockets of their own."""
+    `load_limit` is in seconds, None = the lane's own; `unix` has children listen on sockets of their own; `router`
+    makes the child that serves all models, where one does."""
 
     def __init__(self, store: Store, paths: Paths, lanes: Sequence[Lane],
                  settings_for: Callable[[str, Mapping[str, Any]], Mapping[str, Any]], engine_path: str | None,
-                 load_limit: float | None, child_auth: bool, unix: bool = False) -> None:
+                 load_limit: float | None, child_auth: bool, unix: bool = False, router: Router | None = None) -> None:
         self._store = store
         self._paths = paths
         self._builds = Builds(paths, holds_daemon_lock=True)
@@ -63,21 +68,27 @@ class Loader:
         self._load_limit = load_limit
         self._child_auth = child_auth
         self._unix = unix
+        self._router = router
 
     def prepare(self, place: str) -> Prepared:
         """Runs on a thread. Raises ModelNotFound, ModelFileRefused, LoadFailed and its kin."""
+        if place == ROUTER and self._router is not None:
+            return self._prepare_router(self._router)
         model = model_at(place)
         chosen = self._choose(model)
-        installed, lane, facts = chosen.installed, chosen.lane, chosen.facts
         check_files(model, chosen.settings)
         workers = rpc.refuse_gone(model, rpc.split_addresses(chosen.settings.get("rpc_servers") or ""))
         socket = socket_path(self._paths, place) if self._unix else None
-        plan = plan_load(installed, chosen.settings, machine_with(workers, chosen.uses_cards, now=True))
+        plan = plan_load(chosen.installed, chosen.settings, machine_with(workers, chosen.uses_cards, now=True))
+        return self._prepared(model, chosen, plan, secret_path(self._paths, place) if self._child_auth else None,
+                              socket)
+
+    def _prepared(self, model: str, chosen: "Chosen", plan: Plan, secret: Path | None, socket: Path | None) -> Prepared:
+        installed, lane, facts = chosen.installed, chosen.lane, chosen.facts
         settings = {**chosen.settings, **plan.settings}
         found = assemble(self._paths, installed)
         launch = Launch(model=model, file=found.file, facts=facts, settings=settings, program=chosen.program,
-                        secret_file=secret_path(self._paths, place) if self._child_auth else None,
-                        companions=found.companions, template=found.template,
+                        secret_file=secret, companions=found.companions, template=found.template,
                         manifest=manifest_of(chosen.program, self._paths.manifests, extra=engine_environment(settings)),
                         plan=plan)
         command = lane.command(launch)
@@ -85,6 +96,31 @@ class Loader:
             log.warning("%s: %s", model, sentence)
         return Prepared(launch, lane, command, installed.size, self._load_limit or lane.load_timeout,
                         socket, forks.offered(facts["architecture"], chosen.lanes))
+
+    def _prepare_router(self, router: Router) -> Prepared:
+        """The child that serves every model of the main engine."""
+        models = self._store.snapshot_models()
+        builds, configured = self._builds.every(), self._settings_for(ROUTER, {}).get("engine_routing") or {}
+        program = find_program(ROUTER, self._engine_path, os.environ, builds,
+                               Routing(None, configured.get("mode") or "auto", configured.get("policy")))
+
+        @cache
+        def machine(rpc_servers: str, cards: bool) -> Machine:
+            return machine_with(rpc.workers_at(rpc.split_addresses(rpc_servers)), cards)
+
+        def section(model: str) -> Prepared:
+            chosen = self._choose(model)
+            if chosen.program.argv != program.argv:
+                raise LoadFailed(f"the router is {program.tag}, and {chosen.program.tag} serves this model")
+            check_files(model, chosen.settings)
+            plan = plan_installed(chosen.installed, chosen.settings,
+                                  machine(chosen.settings.get("rpc_servers") or "", chosen.uses_cards))
+            if isinstance(plan, Refusal):
+                raise refused(model, plan)
+            return self._prepared(model, chosen, plan, None, None)
+
+        served = [name for name, model in models.items() if any(lane.accepts(model) for lane in self._lanes)]
+        return router.prepare(program, {name: model["digest"] for name, model in models.items()}, served, section)
 
     def explain(self, model: str) -> dict[str, Any]:
         """How the model would be loaded with nothing beside it, or why not. Runs on a thread; raises as `prepare`."""
