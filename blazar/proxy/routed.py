@@ -25,7 +25,7 @@ from blazar.proxy.wire.relay import Call
 from blazar.telemetry.metrics import Metrics
 from blazar.transport import ROUTER, Endpoint, connection_to
 
-PASSING = re.compile(r"model '.*' not found|is not found|is not running|model limit reached"
+PASSING = re.compile(r"model '.*' not found|model name=\S+ is not (?:found|running)|model limit reached"
                      r"|proxy error: Could not establish connection")
 """What a router says of a model that is just going, or has just gone; nothing has reached an engine then."""
 NOT_LOADED = re.compile(r"failed to load$")
@@ -82,8 +82,9 @@ def answer_routed(exchange: Exchange, call: Call) -> Reply:
 
 def meant(exchange: Exchange, told: BlazarError) -> Exception:
     """What a router's error means; `told` itself when it is the model's own."""
-    if PASSING.search(told.message):
-        return Retryable(RouterBusy(model=exchange.model, reason=told.message, retry_after=1.0))
+    passing = PASSING.search(told.message)
+    if passing is not None:
+        return Retryable(RouterBusy(model=exchange.model, reason=f"it said `{passing[0]}`", retry_after=1.0))
     if NOT_LOADED.search(told.message):
         return LoadFailed(model=exchange.model, reason="its engine ended while it loaded",
                           output="; what it printed stands in run/router.log of the data dir")
