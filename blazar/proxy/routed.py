@@ -15,6 +15,7 @@ from blazar.engines.router import model_of
 from blazar.errors import BlazarError, ChildFailed, ChildRefused, LoadFailed, RouterBusy
 from blazar.proxy.dispatch import MAX_CHILD_ERROR, Dispatch, pass_on, read_body, told_error
 from blazar.proxy.exchange import Exchange, Reply, Retryable, Sink, send_whole
+from blazar.proxy.greens import sleep
 from blazar.proxy.json import dumps
 from blazar.proxy.json_scan import BodyReader
 from blazar.proxy.wire.flow import ChildClosed
@@ -33,6 +34,8 @@ BROKEN = b"proxy error: "
 """Begins what a router writes behind an answer that broke off."""
 KEPT = 256
 """Bytes of an answer's end that tell whether it is whole."""
+PAUSE = 0.3
+"""Seconds; a router needs some tenths of one to see that a child of its own has ended."""
 ANSWER_LIMIT = 5.0
 """Seconds a router may take to say which models it has loaded."""
 
@@ -81,9 +84,10 @@ def answer_routed(exchange: Exchange, call: Call) -> Reply:
 
 
 def meant(exchange: Exchange, told: BlazarError) -> Exception:
-    """What a router's error means; `told` itself when it is the model's own."""
+    """What a router's error means; `told` itself when it is the model's own. What will pass is given a moment to."""
     passing = PASSING.search(told.message)
     if passing is not None:
+        sleep(PAUSE)
         return Retryable(RouterBusy(model=exchange.model, reason=f"it said `{passing[0]}`", retry_after=1.0))
     if NOT_LOADED.search(told.message):
         return LoadFailed(model=exchange.model, reason="its engine ended while it loaded",
