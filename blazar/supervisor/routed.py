@@ -58,10 +58,15 @@ class Routed:
 
         if model in self._leaving:
             self._leaving[model].append(waiter)
-        elif self._is_missing or self._has_own(model):
+        elif self._is_missing or self._has_own(model) or self._is_left_out(model):
             self._alone(model, waiter)
         else:
             self.child.ensure_ready(ready)
+
+    def _is_left_out(self, model: str) -> bool:
+        """Whether the router, when it was started last, could not take the model; it would not now."""
+        child = self.child
+        return child.prepared is not None and not child.outdated and model not in child.serves
 
     def reconsider(self) -> None:
         """Something was installed or removed: the engine may be a router now."""

@@ -1,16 +1,23 @@
 """The real llama-server as the router child: swaps, the store, and its ends."""
 
+import contextlib
 import json
 import os
 import signal
+import subprocess
+import tempfile
 import urllib.error
 import urllib.request
 
 import pytest
 
+from blazar.engines.manifest import manifest_of
+from blazar.engines.program import Program
+from blazar.engines.router import Unwritable, model_of, pairs, section
 from blazar.store.store import Store
 from blazar.supervisor import processes
 from blazar.supervisor.gateway import LAUNCHER
+from blazar.transport import connection_to
 from tests.support.built_engines import built
 from tests.support.daemon import DAEMONS
 from tests.support.tiny_gguf import tiny_gguf
@@ -18,6 +25,9 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.built
 
+GIVEN = {"--host", "--port", "--alias", "--log-colors", "--api-key", "--api-key-file", "--ssl-key-file",
+         "--ssl-cert-file", "--models-dir", "--models-preset", "--models-max", "--models-autoload", "--version"}
+"""Flags that a router keeps to itself."""
 DIALECTS = ("/v1/chat/completions", "/api/chat", "/v1/messages")
 
 
@@ -73,6 +83,51 @@ def engines(daemon):
 def parent_of(pid):
     with open(f"/proc/{pid}/stat") as file:
         return int(file.read().rpartition(")")[2].split()[1])
+
+
+def test_every_flag_may_stand_in_a_section_and_comes_out_of_it(tmp_path):
+    """By one real router with a section for each spelling of each flag of its own help."""
+    program, asked = built("llama-server"), {}
+    manifest = manifest_of(Program("llamacpp", (str(program),), "a test"), tmp_path)
+    for flag in manifest.distinct():
+        for name in flag.names:
+            with contextlib.suppress(Unwritable):
+                [pair] = pairs([name, *(["7"] if flag.value is not None else [])], manifest) or [None]
+                if pair is not None and not GIVEN.intersection(flag.names):
+                    asked[f"m:{len(asked)}x"] = (flag, name, pair)
+    assert len(asked) > 350
+    (tmp_path / "p.ini").write_text("\n".join(section(model, [pair]) for model, (_, _, pair) in asked.items()))
+    for model in asked_of(program, tmp_path):
+        flag, name, pair = asked[model_of(model["id"])]
+        args = model["status"]["args"]
+        [place] = [place for place, word in enumerate(args) if word in flag.names]
+        negative = [word.lstrip("-").startswith("no-") for word in flag.names]
+        if any(negative) and not all(negative):
+            assert args[place].startswith("--no-") == name.lstrip("-").startswith("no-"), (name, args)
+        assert flag.value is None or args[place + 1] == "7", (name, args)
+
+
+def asked_of(program, folder):
+    """What a router with the preset file in `folder` says of its models."""
+    with tempfile.TemporaryDirectory(prefix="bz-") as short:
+        process = subprocess.Popen([program, "--models-preset", folder / "p.ini", "--host", f"{short}/r.sock"],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            return until(lambda: models_at(f"{short}/r.sock"), 30)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def models_at(socket):
+    try:
+        connection = connection_to(socket, 10)
+        connection.request("GET", "/models")
+        return json.loads(connection.getresponse().read()).get("data")
+    except OSError:
+        return None
+    finally:
+        connection.close()
 
 
 def test_models_are_swapped_through_every_dialect_and_keep_their_names(daemon):

@@ -75,8 +75,7 @@ def test_one_child_serves_every_model_in_every_dialect_and_spelling(daemon):
         for spelling in ("one", "ONE", daemon.one, "one:latest", "two"):
             status, answer = chat(daemon, spelling, path)
             assert status == 200 and "Hello there." in json.dumps(answer), answer
-    [router] = routers(daemon)
-    assert len(daemon.status()["children"]) == 1
+    assert [child["model"] for child in daemon.status()["children"]] == ["router"]
     assert {json.loads(body)["model"] for body in bodies(daemon, daemon.one)} == {daemon.one}
     assert {json.loads(body)["model"] for body in bodies(daemon, daemon.two)} == {daemon.two}
     assert loaded(daemon) == [daemon.one, daemon.two]
@@ -170,6 +169,8 @@ def test_one_model_is_unloaded_when_its_requests_have_ended(daemon):
     assert answers[0].endswith("data: [DONE]\n\n")
     assert calls(daemon)[-1] == ("unload", f"{daemon.slow},~:")
     assert daemon.two in loaded(daemon) and daemon.slow not in loaded(daemon)
+    assert chat(daemon, "slow", "/api/chat", keep_alive=0)[0] == 200
+    until(lambda: daemon.slow not in loaded(daemon))
     assert chat(daemon, "slow")[0] == 200
     assert routers(daemon) == [before]
 
@@ -190,6 +191,11 @@ def test_a_change_of_the_store_replaces_it_after_its_streams(daemon):
     assert routers(daemon)[0]["id"] != before["id"]
     assert f"[{three},~:]" in daemon.paths.router_presets.read_text()
     assert daemon.post("/v1/chat/completions", {"model": "none", "messages": []})[0] == 404
+    link = daemon.control()
+    link.ask("remove", 20, model=three)
+    link.close()
+    assert chat(daemon, "three")[0] == 404 and chat(daemon, "two")[0] == 200
+    assert three not in daemon.paths.router_presets.read_text()
 
 
 def test_killed_it_is_started_again(daemon):
@@ -224,8 +230,21 @@ def test_a_model_that_no_section_can_hold_has_a_child_of_its_own(tmp_path):
         assert chat(daemon, "ONE")[0] == chat(daemon, "two")[0] == 200
         assert [child["model"] for child in daemon.status()["children"]] == [one, "router"]
         assert json.loads(bodies(daemon, one)[0])["model"] == "ONE", "its own child takes any name"
-        assert f"{one} is served by a child of its own and not by the router: the value of --override-kv" in daemon.log()
+        assert (f"{one} is served by a child of its own and not by the router: the value of --override-kv has a "
+                f"character that a preset file cannot hold") in daemon.log()
         assert sorted(loaded(daemon)) == [one, two]
+
+
+def test_with_a_pinned_model_in_it_the_router_stays(tmp_path):
+    overrides = {"one": {"extra_args": ["--override-kv", "a=str:#"]}, "two": {"pin": True}}
+    with Daemon(tmp_path, launcher=LAUNCHER, router=True, engine_path=str(STUB_ROUTER), max_loaded_models=1,
+                model_overrides=overrides) as daemon:
+        daemon.install("one"), daemon.install("two")
+        daemon.start()
+        assert chat(daemon, "two")[0] == 200
+        status, told = chat(daemon, "one")
+        assert status == 503 and "hold models that are pinned" in told["error"]["message"]
+        assert chat(daemon, "two")[0] == 200 and routers(daemon)[0]["id"] == "router#1"
 
 
 def test_an_engine_that_is_no_router_gives_each_model_a_child(tmp_path):
