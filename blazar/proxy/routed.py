@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from blazar.engines.router import model_of
-from blazar.errors import BlazarError, ChildFailed, ChildRefused, LoadFailed, RouterBusy
+from blazar.errors import BlazarError, ChildFailed, ChildRefused, LoadFailed, PromptTooLong, RouterBusy
 from blazar.proxy.dispatch import MAX_CHILD_ERROR, Dispatch, pass_on, read_body, told_error
 from blazar.proxy.exchange import Exchange, Reply, Retryable, Sink, send_whole
 from blazar.proxy.greens import sleep
@@ -76,7 +76,7 @@ def answer_routed(exchange: Exchange, call: Call) -> Reply:
         body = read_body(call, MAX_CHILD_ERROR)
     told = told_error(exchange, body, call.head.status)
     error = meant(exchange, told)
-    if error is not told or not exchange.dialect.relays:
+    if error is not told or isinstance(told, PromptTooLong) or exchange.sink.early or not exchange.dialect.relays:
         raise error
     send_whole(exchange.sink, call.head.status, exchange.headers, body,
                call.head.fields.get("content-type", "application/json"))
