@@ -63,6 +63,8 @@ class Header:
     """Short arrays of numbers, such as one value for each layer."""
     lengths: dict[str, int] = field(default_factory=dict)
     """Elements of every array, kept or not, and bytes of every text that was too long to keep."""
+    begins: dict[str, int] = field(default_factory=dict)
+    """At which byte the texts of an array begin, each its length and then its bytes."""
     kept: int = 0
     """Bytes of the kept texts."""
     tensors: int = 0
@@ -70,6 +72,7 @@ class Header:
     elements_by_type: dict[str, int] = field(default_factory=dict)
     tensor_bytes: dict[str, int] = field(default_factory=dict)
     """Bytes of each tensor, by its name; 0 for a type whose blocks are not known."""
+    tensor_types: dict[str, str] = field(default_factory=dict)
 
 
 class _Refused(Exception):
@@ -162,6 +165,7 @@ def _read_array(cursor: "_Cursor", header: Header, key: str) -> None:
     count = cursor.count(f"elements in {key[:60]}", MAX_ARRAY, width)
     header.lengths[key] = count
     if kind == STRING:
+        header.begins[key] = cursor.at
         cursor.skip_texts(count, key[:60])
     elif count <= MAX_KEPT:
         header.arrays[key] = struct.unpack(f"<{count}{SCALARS[kind][1]}", cursor.take(count * width))
@@ -185,6 +189,7 @@ def _read_tensors(cursor: "_Cursor", header: Header, count: int) -> None:
             raise _Refused(f"its tensor {name[:60]!r} has {elements} elements, {MAX_ELEMENTS} are allowed")
         label, block, block_bytes = TENSOR_TYPES.get(kind, (f"type {kind}", 1, 0))
         header.tensor_bytes[name] = -(-elements // block) * block_bytes
+        header.tensor_types[name] = label
         end = max(end, offset + header.tensor_bytes[name])
         header.parameter_count += elements
         header.elements_by_type[label] = header.elements_by_type.get(label, 0) + elements

@@ -1,33 +1,37 @@
-"""Reference → installed file and facts → lane and program → command: everything a load needs, on a thread."""
+"""Reference → installed file and facts → lane and program → need; with a plan → command. On threads."""
 
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from blazar.engines import forks, rpc
 from blazar.engines.builds import Build, Builds, uses_cards
 from blazar.engines.lane import Lane, Launch, engine_environment
-from blazar.engines.manifest import manifest_of
+from blazar.engines.llama_speculation import types_of
+from blazar.engines.manifest import Manifest, manifest_of
 from blazar.engines.program import Program
+from blazar.engines.router import fingerprint
 from blazar.engines.routing import Routing, find_program, rates_of
-from blazar.errors import LaunchFileMissing, LoadFailed
+from blazar.errors import BlazarError, LaunchFileMissing, LoadFailed
 from blazar.hardware.census import census
 from blazar.models.catalog import Catalog
 from blazar.models.measurement import Measurement
 from blazar.paths import Paths
-from blazar.planner.installed import plan_installed, plan_load, refused
-from blazar.planner.machine import Machine, Worker, machine_of
-from blazar.planner.plan import Plan, Refusal
+from blazar.planner.installed import need_of
+from blazar.planner.many import ManyNeeds
+from blazar.planner.need import Need
+from blazar.planner.plan import Plan
+from blazar.store import speccache
 from blazar.store.assembled import assemble
 from blazar.store.installed import Installed
+from blazar.store.pairs import pair_of
 from blazar.store.store import Store
-from blazar.supervisor.child import Prepared
-from blazar.supervisor.explained import told
-from blazar.supervisor.router import Router
+from blazar.supervisor.child import Prepared, Weighed
+from blazar.supervisor.router import Router, left_out
 from blazar.supervisor.spawn import secret_path, socket_path
 from blazar.transport import ROUTER, model_at
 
@@ -46,6 +50,7 @@ class Chosen:
     lane: Lane
     settings: Mapping[str, Any]
     program: Program
+    manifest: Manifest
     uses_cards: bool
     lanes: Sequence[Mapping[str, Any]]
     """What the catalog offers."""
@@ -53,12 +58,15 @@ class Chosen:
 
 class Loader:
     """`settings_for` gives the effective settings of a model, by its name and the settings given with it;
-    `load_limit` is in seconds, None = the lane's own; `unix` has children listen on sockets of their own; `router`
-    makes the child that serves all models, where one does."""
+    `load_limit` is in seconds, None = the lane's own; `unix` has children listen on sockets of their own; `tuned`
+    holds the settings that were changed while the daemon ran, by the child's place; `router` makes the child that
+    serves all models, where one does."""
 
     def __init__(self, store: Store, paths: Paths, lanes: Sequence[Lane],
                  settings_for: Callable[[str, Mapping[str, Any]], Mapping[str, Any]], engine_path: str | None,
-                 load_limit: float | None, child_auth: bool, unix: bool = False, router: Router | None = None) -> None:
+                 load_limit: float | None, child_auth: bool, unix: bool = False,
+                 tuned: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+                 router: Router | None = None) -> None:
         self._store = store
         self._paths = paths
         self._builds = Builds(paths, holds_daemon_lock=True)
@@ -68,66 +76,95 @@ class Loader:
         self._load_limit = load_limit
         self._child_auth = child_auth
         self._unix = unix
+        self._tuned = tuned
         self._router = router
 
-    def prepare(self, place: str) -> Prepared:
-        """Runs on a thread. Raises ModelNotFound, ModelFileRefused, LoadFailed and its kin."""
+    def weigh(self, place: str) -> Weighed:
+        """What the child of that place needs. Raises ModelNotFound, ModelFileRefused, LoadFailed and its kin."""
         if place == ROUTER and self._router is not None:
-            return self._prepare_router(self._router)
+            return self._weigh_router(self._router)
         model = model_at(place)
         chosen = self._choose(model)
         check_files(model, chosen.settings)
-        workers = rpc.refuse_gone(model, rpc.split_addresses(chosen.settings.get("rpc_servers") or ""))
-        socket = socket_path(self._paths, place) if self._unix else None
-        plan = plan_load(chosen.installed, chosen.settings, machine_with(workers, chosen.uses_cards, now=True))
-        return self._prepared(model, chosen, plan, secret_path(self._paths, place) if self._child_auth else None,
-                              socket)
+        return self._weighed(place, chosen, rpc.refuse_gone(model, _addresses(chosen)))
 
-    def _prepared(self, model: str, chosen: "Chosen", plan: Plan, secret: Path | None, socket: Path | None) -> Prepared:
-        installed, lane, facts = chosen.installed, chosen.lane, chosen.facts
+    def survey(self, model: str, asked: Mapping[str, Any]) -> Weighed:
+        """As `weigh`, with settings as `asked`, and without a look whether all is there that the load would use."""
+        chosen = self._choose(model)
+        chosen = replace(chosen, settings={**chosen.settings, **asked})
+        return self._weighed(model, chosen, rpc.workers_at(_addresses(chosen)))
+
+    def _weighed(self, place: str, chosen: "Chosen", workers: Sequence[rpc.Worker]) -> Weighed:
+        def prepare(plan: Plan) -> Prepared:
+            return self._prepare(place, chosen, plan)
+
+        need = self._need(chosen, workers, self._tuned.get(place, {}))
+        return Weighed(need, chosen.settings, chosen.program, chosen.facts["digest"], prepare)
+
+    def _weigh_router(self, router: Router) -> Weighed:
+        """The child that serves every model of the main engine."""
+        models, general = self._store.snapshot_models(), self._settings_for(ROUTER, {})
+        configured = general.get("engine_routing") or {}
+        program = find_program(ROUTER, self._engine_path, os.environ, self._builds.every(),
+                               Routing(None, configured.get("mode") or "auto", configured.get("policy")))
+        router.check(program)
+        found: dict[str, Chosen] = {}
+        needs: dict[str, Need] = {}
+        for model in (name for name, facts in models.items() if any(lane.accepts(facts) for lane in self._lanes)):
+            try:
+                chosen = self._choose(model)
+                router.take(program, chosen.program, chosen.settings)
+                check_files(model, chosen.settings)
+                needs[model] = self._need(chosen, rpc.workers_at(_addresses(chosen)), {})
+                found[model] = chosen
+            except BlazarError as error:
+                left_out(model, error)
+        digest = fingerprint({name: model["digest"] for name, model in models.items()})
+
+        def section(model: str, plan: Plan) -> Prepared:
+            return self._prepare(model, found[model], plan, is_section=True)
+
+        settings = router.settings(general, [chosen.settings for chosen in found.values()])
+        return Weighed(ManyNeeds(needs, router.most), settings, program, digest,
+                       lambda plan: router.prepare(program, digest, settings, plan, section))
+
+    def _prepare(self, place: str, chosen: "Chosen", plan: Plan, is_section: bool = False) -> Prepared:
+        """For a child of the model's own, or for a section of the router."""
+        model, installed, lane, facts = model_at(place), chosen.installed, chosen.lane, chosen.facts
+        socket = socket_path(self._paths, place) if self._unix and not is_section else None
         settings = {**chosen.settings, **plan.settings}
         found = assemble(self._paths, installed)
+        companions = tuple(one for one in found.companions if one[0] != "draft")
         launch = Launch(model=model, file=found.file, facts=facts, settings=settings, program=chosen.program,
-                        secret_file=secret, companions=found.companions, template=found.template,
-                        manifest=manifest_of(chosen.program, self._paths.manifests, extra=engine_environment(settings)),
-                        plan=plan)
+                        secret_file=secret_path(self._paths, place) if self._child_auth and not is_section else None,
+                        companions=(*companions, *([("draft", plan.draft)] if plan.draft else [])),
+                        template=found.template, manifest=chosen.manifest, plan=plan,
+                        lookup_cache=self._lookup_cache(model, settings))
         command = lane.command(launch)
-        for sentence in (*plan.warnings, *command.skipped):
+        for sentence in (*plan.warnings, *([plan.notice] if plan.notice else []), *command.skipped):
             log.warning("%s: %s", model, sentence)
         return Prepared(launch, lane, command, installed.size, self._load_limit or lane.load_timeout,
                         socket, forks.offered(facts["architecture"], chosen.lanes))
 
-    def _prepare_router(self, router: Router) -> Prepared:
-        """The child that serves every model of the main engine."""
-        models = self._store.snapshot_models()
-        builds, configured = self._builds.every(), self._settings_for(ROUTER, {}).get("engine_routing") or {}
-        program = find_program(ROUTER, self._engine_path, os.environ, builds,
-                               Routing(None, configured.get("mode") or "auto", configured.get("policy")))
-
-        @cache
-        def machine(rpc_servers: str, cards: bool) -> Machine:
-            return machine_with(rpc.workers_at(rpc.split_addresses(rpc_servers)), cards)
-
-        def section(model: str) -> Prepared:
-            chosen = self._choose(model)
-            if chosen.program.argv != program.argv:
-                raise LoadFailed(f"the router is {program.tag}, and {chosen.program.tag} serves this model")
-            check_files(model, chosen.settings)
-            plan = plan_installed(chosen.installed, chosen.settings,
-                                  machine(chosen.settings.get("rpc_servers") or "", chosen.uses_cards))
-            if isinstance(plan, Refusal):
-                raise refused(model, plan)
-            return self._prepared(model, chosen, plan, None, None)
-
-        served = [name for name, model in models.items() if any(lane.accepts(model) for lane in self._lanes)]
-        return router.prepare(program, {name: model["digest"] for name, model in models.items()}, served, section)
-
-    def explain(self, model: str) -> dict[str, Any]:
-        """How the model would be loaded with nothing beside it, or why not. Runs on a thread; raises as `prepare`."""
+    def loses_nothing(self, model: str, now: Mapping[str, Any], then: Mapping[str, Any]) -> bool:
+        """Whether the model would keep its context, precision and place with the settings `then` in place of `now`.
+        Runs on a thread; raises as `weigh`."""
         chosen = self._choose(model)
-        workers = rpc.workers_at(rpc.split_addresses(chosen.settings.get("rpc_servers") or ""))
-        machine = machine_with(workers, chosen.uses_cards)
-        return told(model, chosen.program, plan_installed(chosen.installed, chosen.settings, machine))
+        workers = rpc.workers_at(_addresses(chosen))
+        needs = [self._need(chosen, workers, tuned) for tuned in (now, then)]
+        machine = needs[0].machine(census())
+        before, after = (need.plan(machine) for need in needs)
+        return isinstance(before, Plan) and isinstance(after, Plan) and after.as_good_as(before)
+
+    def _need(self, chosen: "Chosen", workers: Sequence[rpc.Worker], tuned: Mapping[str, Any]) -> Need:
+        pair, types = pair_of(chosen.installed, self._store.every()), types_of(chosen.manifest)
+        plain, changed = (need_of(chosen.installed, settings, uses_cards=chosen.uses_cards, pair=pair, types=types,
+                                  **rpc.told(workers)) for settings in (chosen.settings, {**chosen.settings, **tuned}))
+        return replace(changed, tuned=tuned, untuned=plain) if tuned else plain
+
+    def _lookup_cache(self, model: str, settings: Mapping[str, Any]) -> Path | None:
+        wanted = settings.get("spec_cache") and str(settings.get("spec")).startswith("ngram")
+        return speccache.make_ready(self._paths, model) if wanted else None
 
     def _choose(self, model: str) -> "Chosen":
         installed = self._store.get(model)
@@ -138,7 +175,8 @@ class Loader:
         settings = self._settings_for(model, installed.preset.settings())
         lanes, builds = Catalog.every(), self._builds.every()
         program = self._program(model, lane.kind, settings, facts, lanes, builds)
-        return Chosen(installed, facts, lane, settings, program, uses_cards(program, builds), lanes)
+        manifest = manifest_of(program, self._paths.manifests, extra=engine_environment(settings))
+        return Chosen(installed, facts, lane, settings, program, manifest, uses_cards(program, builds), lanes)
 
     def _program(self, model: str, kind: str, settings: Mapping[str, Any], facts: Mapping[str, Any],
                  lanes: Sequence[Mapping[str, Any]], builds: list[Build]) -> Program:
@@ -152,11 +190,8 @@ class Loader:
         return find_program(model, self._engine_path, os.environ, builds, routing)
 
 
-def machine_with(workers: Sequence[rpc.Worker], cards: bool, now: bool = False) -> Machine:
-    """This machine and the devices of its workers. One that serves somebody else tells no memory."""
-    devices = [Worker(worker.address, total, free) for worker in workers for free, total in worker.devices]
-    silent = [worker.address for worker in workers if not worker.devices]
-    return machine_of(census(), devices, cards, now, silent)
+def _addresses(chosen: Chosen) -> list[str]:
+    return rpc.split_addresses(chosen.settings.get("rpc_servers") or "")
 
 
 def check_files(model: str, settings: Mapping[str, Any]) -> None:

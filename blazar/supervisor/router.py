@@ -1,8 +1,9 @@
 """The router child: its command and its preset file, made of the models of the store."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from blazar.engines import router
 from blazar.engines.lane import Command, Launch
@@ -10,6 +11,8 @@ from blazar.engines.manifest import Manifest, manifest_of
 from blazar.engines.program import Program
 from blazar.errors import BlazarError, LoadFailed, RouterMissing
 from blazar.paths import Paths
+from blazar.planner.many import ManyPlans
+from blazar.planner.plan import Plan
 from blazar.supervisor.child import Prepared
 from blazar.supervisor.spawn import secret_path, socket_path
 from blazar.transport import ROUTER
@@ -17,6 +20,8 @@ from blazar.transport import ROUTER
 log = logging.getLogger(__name__)
 
 LANE = router.RouterLane()
+TURNS = ("group", "exclusive")
+"""Settings that say what may be loaded beside a model, of which a router knows nothing."""
 
 
 class Router:
@@ -25,36 +30,55 @@ class Router:
 
     def __init__(self, paths: Paths, most: int, auth: bool, unix: bool, limit: float | None) -> None:
         self._paths = paths
-        self._most = most
+        self.most = most
         self._auth = auth
         self._unix = unix
         self._limit = limit or LANE.load_timeout
 
-    def prepare(self, program: Program, digests: Mapping[str, str], models: Iterable[str],
-                section: Callable[[str], Prepared]) -> Prepared:
-        """Write the preset file. `digests` are those of the whole store; `section` tells how one of `models` is loaded.
+    def check(self, program: Program) -> None:
+        """Raise RouterMissing when the engine is no router."""
+        if not manifest_of(program, self._paths.manifests).has(router.PRESETS):
+            raise RouterMissing(engine=program.tag or program.argv[0], flag=router.PRESETS)
+
+    def take(self, program: Program, own: Program, settings: Mapping[str, Any]) -> None:
+        """Raise LoadFailed for a model with these settings, whose `own` engine that is, when the router `program`
+        cannot serve it."""
+        if own.argv != program.argv:
+            raise LoadFailed(f"the router is {program.tag}, and {own.tag} serves this model")
+        turns = next((name for name in TURNS if settings.get(name)), None)
+        if turns:
+            raise LoadFailed(f"the router knows nothing of `{turns}`")
+
+    def settings(self, general: Mapping[str, Any], models: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Those of the router, as a child among others: it is worth what the dearest of its models is."""
+        costs = [cost for cost in (one.get("evict_cost") for one in models) if cost is not None]
+        return {**general, "pin": any(one.get("pin") for one in models), "evict_cost": max(costs, default=None)}
+
+    def prepare(self, program: Program, digest: str, settings: Mapping[str, Any], plan: Plan,
+                section: Callable[[str, Plan], Prepared]) -> Prepared:
+        """Write the preset file. `digest` is that of the whole store; `section` tells how one model is loaded.
 
         A model for which it raises, or that no section can hold, is left out: a child of its own will serve it, or say
-        why not. Raises RouterMissing, and LoadFailed when the file cannot be written.
+        why not. Raises LoadFailed when the file cannot be written.
         """
+        assert isinstance(plan, ManyPlans)
         manifest = manifest_of(program, self._paths.manifests)
-        if not manifest.has(router.PRESETS):
-            raise RouterMissing(engine=program.tag or program.argv[0], flag=router.PRESETS)
         sections = _Sections(manifest)
-        for model in sorted(models):
+        for model, one in sorted(plan.plans.items()):
             try:
-                sections.add(model, section(model))
+                sections.add(model, section(model, one))
             except (BlazarError, router.Unwritable) as error:
-                _left_out(model, error)
+                left_out(model, error)
         text, common = sections.written()
         write(self._paths.router_presets, text)
+        if plan.notice:
+            log.warning("%s: %s", ROUTER, plan.notice)
         secret = secret_path(self._paths, ROUTER) if self._auth else None
         flags = [*common, ("--api-key-file", str(secret))] if secret else common
         env = {**sections.env, router.SECRET_VARIABLE: str(secret)} if secret else sections.env
-        command = Command(router.argv(program.argv, str(self._paths.router_presets), self._most, flags), env)
-        launch = Launch(model=ROUTER, file=self._paths.router_presets, facts={"digest": router.fingerprint(digests)},
-                        settings={"pin": any(one.launch.settings.get("pin") for one in sections.serves.values())},
-                        program=program, secret_file=secret, manifest=manifest)
+        command = Command(router.argv(program.argv, str(self._paths.router_presets), plan.most, flags), env)
+        launch = Launch(model=ROUTER, file=self._paths.router_presets, facts={"digest": digest, "capabilities": ()},
+                        settings=settings, program=program, secret_file=secret, manifest=manifest)
         return Prepared(launch, LANE, command, 0, self._limit,
                         socket_path(self._paths, ROUTER) if self._unix else None, serves=sections.serves)
 
@@ -87,7 +111,7 @@ class _Sections:
             try:
                 texts.append(router.section(model, [pair for pair in pairs if pair not in common]))
             except router.Unwritable as error:
-                _left_out(model, error)
+                left_out(model, error)
                 del self.serves[model]
         return "\n".join(texts), common
 
@@ -102,5 +126,6 @@ def write(file: Path, text: str) -> None:
         raise LoadFailed(model=f"the {ROUTER}", reason=f"cannot write {file}: {error.strerror}", output="") from error
 
 
-def _left_out(model: str, why: Exception) -> None:
+def left_out(model: str, why: Exception) -> None:
+    """Say in the log that the router does not serve the model."""
     log.warning("%s is served by a child of its own and not by the router: %s", model, why)
