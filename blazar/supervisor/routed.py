@@ -30,7 +30,7 @@ PAUSE = 0.05
 class Routed:
     """`alone` asks for a child of the model's own, `has_own` says whether there is one."""
 
-    def __init__(self, child: Child, workers: Workers, pool: Pool, alone: Callable[[str, Waiter], None],
+    def __init__(self, child: Child, workers: Workers, pool: Pool, alone: Callable[[str, Waiter, bool], None],
                  has_own: Callable[[str], bool]) -> None:
         self.child = child
         self._workers = workers
@@ -43,25 +43,25 @@ class Routed:
         """Who asks for a model that is being unloaded: it is not asked for an answer before it is gone."""
         self._warned = ""
 
-    def ensure_ready(self, model: str, waiter: Waiter) -> None:
-        """Call `waiter` with the endpoint of the model."""
+    def ensure_ready(self, model: str, waiter: Waiter, is_spare: bool = False) -> None:
+        """Call `waiter` with the endpoint of the model; `is_spare` as in `Child.ensure_ready`."""
         def ready(_: Endpoint | None, error: BlazarError | None) -> None:
             endpoint = self.child.endpoints().get(model)
             if isinstance(error, RouterMissing):
                 self._is_missing = True
                 self._warn(error.message)
-                self._alone(model, waiter)
+                self._alone(model, waiter, is_spare)
             elif error is not None or endpoint is not None:
                 waiter(endpoint, error)
             else:
-                self._alone(model, waiter)
+                self._alone(model, waiter, is_spare)
 
         if model in self._leaving:
             self._leaving[model].append(waiter)
         elif self._is_missing or self._has_own(model) or self._is_left_out(model):
-            self._alone(model, waiter)
+            self._alone(model, waiter, is_spare)
         else:
-            self.child.ensure_ready(ready)
+            self.child.ensure_ready(ready, is_spare)
 
     def _is_left_out(self, model: str) -> bool:
         """Whether the router, when it was started last, could not take the model; it would not now."""

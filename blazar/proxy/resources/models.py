@@ -18,12 +18,12 @@ OPENAI_LIST = "/v1/models/"
 
 
 def openai_list(gateway: Gateway, request: Request, route: Route) -> None:
-    request.answer(200, dumps(openai.models(_listed(gateway, request))))
+    request.answer(200, dumps(openai.models(_listed(gateway, request), _loaded(gateway))))
 
 
 def openai_model(gateway: Gateway, request: Request, route: Route) -> None:
     name = _allowed_name(gateway, request, request.path.removeprefix(OPENAI_LIST))
-    request.answer(200, dumps(openai.model(name, gateway.directory.models[name])))
+    request.answer(200, dumps(openai.model(name, gateway.directory.models[name], _loaded(gateway).get(name))))
 
 
 def tags(gateway: Gateway, request: Request, route: Route) -> None:
@@ -44,7 +44,7 @@ def explain(gateway: Gateway, request: Request, route: Route) -> None:
 def ps(gateway: Gateway, request: Request, route: Route) -> None:
     """Loaded models, with the wall-clock time at which each will be unloaded if nobody asks for it."""
     listed = _listed(gateway, request)
-    loaded = _loaded([endpoint for endpoint in gateway.directory.endpoints.values() if endpoint.model in listed])
+    loaded = [endpoint for endpoint in _endpoints(gateway) if endpoint.model in listed]
     rows = [{"endpoint": endpoint, "model": listed[endpoint.model], "expires_at": _expires_at(gateway, endpoint)}
             for endpoint in sorted(loaded, key=lambda endpoint: endpoint.model)]
     request.answer(200, dumps(ollama_listing.ps(rows)))
@@ -64,6 +64,20 @@ def _listed(gateway: Gateway, request: Request) -> dict[str, dict[str, Any]]:
             if gateway.keys.allows(request.api_key, name)}
 
 
+def _loaded(gateway: Gateway) -> dict[str, Endpoint]:
+    """An endpoint of each loaded model, by name."""
+    return {endpoint.model: endpoint for endpoint in _endpoints(gateway)}
+
+
+def _endpoints(gateway: Gateway) -> list[Endpoint]:
+    """Those whose model is loaded; a router says which of its own are."""
+    endpoints = gateway.directory.endpoints.values()
+    routers = {endpoint.address: endpoint for endpoint in endpoints if endpoint.lane == ROUTER}
+    told = {address: loaded_models(endpoint) for address, endpoint in routers.items()}
+    return [endpoint for endpoint in endpoints
+            if endpoint.lane != ROUTER or endpoint.model in told[endpoint.address]]
+
+
 def _body_name(request: Request) -> str:
     payload = load_object(request.body())
     if "model" not in payload and "name" in payload:  # what older Ollama clients send
@@ -75,14 +89,6 @@ def _allowed_name(gateway: Gateway, request: Request, reference: str) -> str:
     name = gateway.directory.resolve(reference)
     gateway.keys.check_model(request.api_key, name)
     return name
-
-
-def _loaded(endpoints: list[Endpoint]) -> list[Endpoint]:
-    """Those whose model is loaded; a router says it of its own."""
-    routers = {endpoint.address: endpoint for endpoint in endpoints if endpoint.lane == ROUTER}
-    told = {address: loaded_models(endpoint) for address, endpoint in routers.items()}
-    return [endpoint for endpoint in endpoints
-            if endpoint.lane != ROUTER or endpoint.model in told[endpoint.address]]
 
 
 def _expires_at(gateway: Gateway, endpoint: Endpoint) -> float | None:
