@@ -7,8 +7,8 @@ from blazar.config.rule import Problem, overrides, rule
 
 Values = Mapping[str, Any]
 
-GOVERNORS = ("spec_auto_manage", "ubatch_auto")
-"""What starts a model's child anew with other flags."""
+UNHEEDED = ("spec_auto_manage", "ubatch_auto", "predictive_preload")
+"""What starts a model's child anew with other flags, or ahead of requests."""
 
 
 @rule(refused="router = true\n[model_overrides.m]\nreplicas = 2", accepted="[model_overrides.m]\nreplicas = 2")
@@ -23,7 +23,7 @@ def router_serves_each_model_once(values: Values) -> Iterator[Problem]:
 @rule(refused="router = true\nubatch_auto = true", accepted="ubatch_auto = true", warns=True)
 def router_is_not_governed(values: Values) -> Iterator[Problem]:
     """The children of a router are its own to start."""
-    for name in GOVERNORS:
+    for name in UNHEEDED:
         if values["router"] and values[name]:
             yield Problem((name,), "it has no effect on models that the router serves", "set router = false for it",
                           fatal=False)

@@ -110,10 +110,14 @@ class Loader:
         program = find_program(ROUTER, self._engine_path, os.environ, self._builds.every(),
                                Routing(None, configured.get("mode") or "auto", configured.get("policy")))
         router.check(program)
+        digest = fingerprint({name: model["digest"] for name, model in models.items()})
+        unwritable = router.unwritable(digest)
         found: dict[str, Chosen] = {}
         needs: dict[str, Need] = {}
         for model in (name for name, facts in models.items() if any(lane.accepts(facts) for lane in self._lanes)):
             try:
+                if model in unwritable:
+                    raise LoadFailed(unwritable[model])
                 chosen = self._choose(model)
                 router.take(program, chosen.program, chosen.settings)
                 check_files(model, chosen.settings)
@@ -121,8 +125,6 @@ class Loader:
                 found[model] = chosen
             except BlazarError as error:
                 left_out(model, error)
-        digest = fingerprint({name: model["digest"] for name, model in models.items()})
-
         def section(model: str, plan: Plan) -> Prepared:
             return self._prepare(model, found[model], plan, is_section=True)
 

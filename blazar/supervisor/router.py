@@ -20,8 +20,8 @@ from blazar.transport import ROUTER
 log = logging.getLogger(__name__)
 
 LANE = router.RouterLane()
-TURNS = ("group", "exclusive")
-"""Settings that say what may be loaded beside a model, of which a router knows nothing."""
+TURNS = {"group": "is of a `group`", "exclusive": "is `exclusive`"}
+"""Settings that say what may be loaded beside a model."""
 
 
 class Router:
@@ -34,6 +34,8 @@ class Router:
         self._auth = auth
         self._unix = unix
         self._limit = limit or LANE.load_timeout
+        self._unwritable: tuple[str, Mapping[str, str]] = ("", {})
+        """Which models no section could hold, and why, and the digest of the store in which that was so."""
 
     def check(self, program: Program) -> None:
         """Raise RouterMissing when the engine is no router."""
@@ -45,9 +47,15 @@ class Router:
         cannot serve it."""
         if own.argv != program.argv:
             raise LoadFailed(f"the router is {program.tag}, and {own.tag} serves this model")
-        turns = next((name for name in TURNS if settings.get(name)), None)
+        turns = next((phrase for name, phrase in TURNS.items() if settings.get(name)), None)
         if turns:
-            raise LoadFailed(f"the router knows nothing of `{turns}`")
+            raise LoadFailed(f"it {turns}, of which a router knows nothing")
+
+    def unwritable(self, digest: str) -> Mapping[str, str]:
+        """What was found so when the router was started last, if the store is still the same: such models have no part
+        in what it needs."""
+        known, models = self._unwritable
+        return models if known == digest else {}
 
     def settings(self, general: Mapping[str, Any], models: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Those of the router, as a child among others: it is worth what the dearest of its models is."""
@@ -67,9 +75,10 @@ class Router:
         for model, one in sorted(plan.plans.items()):
             try:
                 sections.add(model, section(model, one))
-            except (BlazarError, router.Unwritable) as error:
+            except BlazarError as error:
                 left_out(model, error)
         text, common = sections.written()
+        self._unwritable = digest, {**self.unwritable(digest), **sections.unwritable}
         write(self._paths.router_presets, text)
         if plan.notice:
             log.warning("%s: %s", ROUTER, plan.notice)
@@ -89,17 +98,23 @@ class _Sections:
     def __init__(self, manifest: Manifest) -> None:
         self.serves: dict[str, Prepared] = {}
         self.env: dict[str, str] = {}
+        self.unwritable: dict[str, str] = {}
+        """Why, by model."""
         self._manifest = manifest
         self._pairs: dict[str, list[router.Pair]] = {}
 
     def add(self, model: str, prepared: Prepared) -> None:
-        """Raises router.Unwritable."""
         command = prepared.command
         if self.serves and command.env != self.env:
             differ = sorted(name for name, _ in {*command.env.items()} ^ {*self.env.items()})
-            raise router.Unwritable(f"the router's other models have a different {differ[0]} in their environment")
+            self._refuse(model, f"the router's other models have a different {differ[0]} in their environment")
+            return
         words = command.argv[len(prepared.launch.program.argv):]
-        self._pairs[model] = router.pairs(words, self._manifest)
+        try:
+            self._pairs[model] = router.pairs(words, self._manifest)
+        except router.Unwritable as error:
+            self._refuse(model, str(error))
+            return
         self.env = dict(command.env)
         self.serves[model] = prepared
 
@@ -111,9 +126,13 @@ class _Sections:
             try:
                 texts.append(router.section(model, [pair for pair in pairs if pair not in common]))
             except router.Unwritable as error:
-                left_out(model, error)
+                self._refuse(model, str(error))
                 del self.serves[model]
         return "\n".join(texts), common
+
+    def _refuse(self, model: str, why: str) -> None:
+        self.unwritable[model] = why
+        left_out(model, why)
 
 
 def write(file: Path, text: str) -> None:
@@ -126,6 +145,6 @@ def write(file: Path, text: str) -> None:
         raise LoadFailed(model=f"the {ROUTER}", reason=f"cannot write {file}: {error.strerror}", output="") from error
 
 
-def left_out(model: str, why: Exception) -> None:
+def left_out(model: str, why: BlazarError | str) -> None:
     """Say in the log that the router does not serve the model."""
     log.warning("%s is served by a child of its own and not by the router: %s", model, why)

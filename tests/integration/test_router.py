@@ -19,7 +19,7 @@ from blazar.supervisor import processes
 from blazar.supervisor.gateway import LAUNCHER
 from blazar.transport import connection_to
 from tests.support.built_engines import built
-from tests.support.daemon import DAEMONS
+from tests.support.daemon import UnixDaemon
 from tests.support.tiny_gguf import tiny_gguf
 from tests.support.waiting import until
 
@@ -31,13 +31,12 @@ GIVEN = {"--host", "--port", "--alias", "--log-colors", "--api-key", "--api-key-
 DIALECTS = ("/v1/chat/completions", "/api/chat", "/v1/messages")
 
 
-@pytest.fixture(scope="module", params=DAEMONS)
-def daemon(request, tmp_path_factory):
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
     folder = tmp_path_factory.mktemp("router")
-    with DAEMONS[request.param](folder, launcher=LAUNCHER, router=True, router_max_models=1,
-                                engine_path=str(built("llama-server")), default_ctx=2048,
-                                samplers="top_k;temperature", threads_http=4,
-                                model_overrides={"second": {"slots": 2}}) as daemon:
+    with UnixDaemon(folder, launcher=LAUNCHER, router=True, router_max_models=1,
+                    engine_path=str(built("llama-server")), default_ctx=2048, samplers="top_k;temperature",
+                    threads_http=4, model_overrides={"second": {"slots": 2}}) as daemon:
         daemon.folder = folder
         daemon.first = add(daemon, "first", 1, "UD-F32")
         daemon.second = add(daemon, "second", 2, "ud-f16")

@@ -10,7 +10,7 @@ import pytest
 
 from blazar.supervisor.gateway import LAUNCHER
 from tests.support import stub_model
-from tests.support.daemon import DAEMONS, Daemon
+from tests.support.daemon import Daemon
 from tests.support.routers import STUB_ROUTER, without_router
 from tests.support.waiting import until
 
@@ -19,12 +19,30 @@ GONE = "proxy error: Failed to read connection"
 BEGUN = 'data: {"choices": [{"index": 0, "delta": {"content": "Hel"}, "finish_reason": null}]}\n\n'
 
 
-@pytest.fixture(scope="module", params=DAEMONS)
-def daemon(request, tmp_path_factory):
-    with DAEMONS[request.param](tmp_path_factory.mktemp("router"), launcher=LAUNCHER, router=True,
-                                engine_path=str(STUB_ROUTER), idle_timeout_secs=0) as daemon:
+DIALECTS = ("/v1/chat/completions", "/api/chat", "/v1/messages")
+PASSING = {"gone": (400, "model 'x' not found", DIALECTS[:1]),
+           "idle": (400, "model name=x is not running", DIALECTS[1:2]),
+           "full": (500, "model limit reached, try again later", DIALECTS[2:]),
+           "dead": (500, "proxy error: Could not establish connection", DIALECTS[:1])}
+"""By model: what the router answers twice, and the dialects in which it is asked."""
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    """A daemon with three good models, and one for each fault."""
+    with Daemon(tmp_path_factory.mktemp("router"), launcher=LAUNCHER, router=True, engine_path=str(STUB_ROUTER),
+                idle_timeout_secs=0) as daemon:
         daemon.one, daemon.two, daemon.slow = (daemon.install("one"), daemon.install("two"),
-                                               daemon.install("slow", pause=0.2))
+                                               daemon.install("slow", pause=0.1))
+        for name, (status, message, dialects) in PASSING.items():
+            daemon.install(f"{name}", says=[[status, message]] * (2 * len(dialects) + 1))
+        daemon.install("long", says=[[400, "too many tokens"]] * 2)
+        daemon.install("bad", says=[[500, "model name=bad failed to load"]])
+        daemon.install("broken", chunks=[BEGUN, GONE])
+        daemon.install("glued", chunks=[BEGUN + GONE])
+        daemon.install("cut", chunks=['{"choices": [', GONE])
+        daemon.install("endless", chunks=[BEGUN])
+        daemon.install("writer", chunks=[BEGUN.replace("Hel", "proxy error: "), "data: [DONE]\n\n"])
         yield daemon.start()
 
 
@@ -71,7 +89,7 @@ def loaded(daemon):
 
 def test_one_child_serves_every_model_in_every_dialect_and_spelling(daemon):
     assert loaded(daemon) == []
-    for path in ("/v1/chat/completions", "/api/chat", "/v1/messages"):
+    for path in DIALECTS:
         for spelling in ("one", "ONE", daemon.one, "one:latest", "two"):
             status, answer = chat(daemon, spelling, path)
             assert status == 200 and "Hello there." in json.dumps(answer), answer
@@ -93,34 +111,11 @@ def test_only_the_name_in_a_request_is_changed(daemon):
         assert bodies(daemon, daemon.one)[-1] == sent % daemon.one.encode()
 
 
-PASSING = {"gone": (400, "model 'x' not found"), "idle": (400, "model name=x is not running"),
-           "full": (500, "model limit reached, try again later"),
-           "dead": (500, "proxy error: Could not establish connection")}
-"""By model: what the router answers twice."""
-
-
-@pytest.fixture(scope="module")
-def faulty(tmp_path_factory):
-    """A daemon with a model for each fault."""
-    folder = tmp_path_factory.mktemp("faulty")
-    with Daemon(folder, launcher=LAUNCHER, router=True, engine_path=str(STUB_ROUTER), idle_timeout_secs=0) as daemon:
-        for name, error in PASSING.items():
-            daemon.install(f"{name}", says=[error] * 7)
-        daemon.install("long", says=[[400, "too many tokens"]] * 2)
-        daemon.install("bad", says=[[500, "model name=bad failed to load"]])
-        daemon.install("broken", chunks=[BEGUN, GONE])
-        daemon.install("glued", chunks=[BEGUN + GONE])
-        daemon.install("cut", chunks=['{"choices": [', GONE])
-        daemon.install("endless", chunks=[BEGUN])
-        daemon.install("writer", chunks=[BEGUN.replace("Hel", "proxy error: "), "data: [DONE]\n\n"])
-        yield daemon.start()
-
-
 @pytest.mark.parametrize("model", PASSING)
-def test_a_model_that_is_just_going_is_asked_for_again_and_then_the_client_is_told_when(faulty, model):
-    says = PASSING[model][1]
-    for path in ("/v1/chat/completions", "/api/chat", "/v1/messages"):
-        connection = http.client.HTTPConnection("127.0.0.1", faulty.port, timeout=30)
+def test_a_model_that_is_just_going_is_asked_for_again_and_then_the_client_is_told_when(daemon, model):
+    _, says, dialects = PASSING[model]
+    for path in dialects:
+        connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=30)
         connection.request("POST", path, json.dumps({"model": f"{model}", "max_tokens": 9, "stream": False,
                                                      "messages": [{"role": "user", "content": "hi"}]}))
         answer = connection.getresponse()
@@ -128,35 +123,35 @@ def test_a_model_that_is_just_going_is_asked_for_again_and_then_the_client_is_to
         assert (answer.status, answer.headers["Retry-After"]) == (503, "1"), told
         assert f"the router could not serve {model}:f32 just now: it said `{says.split(',')[0]}`; try again" in told
         connection.close()
-    assert chat(faulty, f"{model}")[0] == 200, "one such answer alone is not told"
+    assert chat(daemon, f"{model}")[0] == 200, "one such answer alone is not told"
 
 
-def test_errors_of_the_model_itself_pass_and_a_failed_load_is_explained(faulty):
-    assert chat(faulty, "long") == (400, {"error": {"code": 400, "message": "too many tokens", "type": "server_error"}})
-    assert chat(faulty, "long", "/api/chat") == (400, {"error": "too many tokens"})
-    status, told = chat(faulty, "bad")
+def test_errors_of_the_model_itself_pass_and_a_failed_load_is_explained(daemon):
+    assert chat(daemon, "long") == (400, {"error": {"code": 400, "message": "too many tokens", "type": "server_error"}})
+    assert chat(daemon, "long", "/api/chat") == (400, {"error": "too many tokens"})
+    status, told = chat(daemon, "bad")
     assert (status, told["error"]["code"]) == (503, "load-failed") and "run/router.log" in told["error"]["message"]
 
 
 @pytest.mark.parametrize("model", ["broken", "glued", "endless"])
-def test_an_answer_that_breaks_off_in_the_router_never_looks_whole(faulty, model):
-    openai = streamed(faulty, "/v1/chat/completions", model)
+def test_an_answer_that_breaks_off_in_the_router_never_looks_whole(daemon, model):
+    openai = streamed(daemon, "/v1/chat/completions", model)
     assert openai.startswith(BEGUN) and "proxy error" not in openai and "[DONE]" not in openai
     assert json.loads(openai.removeprefix(BEGUN).removeprefix("data: "))["error"]["code"] == "child-failed"
-    *_, last = streamed(faulty, "/api/chat", model).splitlines()
+    *_, last = streamed(daemon, "/api/chat", model).splitlines()
     assert "closed the connection in the middle of its answer" in json.loads(last)["error"]
-    assert "event: error" in streamed(faulty, "/v1/messages", model)
-    assert chat(faulty, model, "/v1/messages")[0] == chat(faulty, model, "/api/chat")[0] == 502
+    assert "event: error" in streamed(daemon, "/v1/messages", model)
+    assert chat(daemon, model, "/v1/messages")[0] == chat(daemon, model, "/api/chat")[0] == 502
 
 
-def test_a_buffered_answer_that_breaks_off_ends_the_connection(faulty):
+def test_a_buffered_answer_that_breaks_off_ends_the_connection(daemon):
     with pytest.raises(http.client.IncompleteRead):
-        chat(faulty, "cut")
+        chat(daemon, "cut")
 
 
-def test_what_a_model_writes_is_not_taken_for_the_routers_words(faulty):
-    assert "proxy error: " in streamed(faulty, "/v1/chat/completions", "writer")
-    assert streamed(faulty, "/v1/chat/completions", "writer").endswith("data: [DONE]\n\n")
+def test_what_a_model_writes_is_not_taken_for_the_routers_words(daemon):
+    assert "proxy error: " in streamed(daemon, "/v1/chat/completions", "writer")
+    assert streamed(daemon, "/v1/chat/completions", "writer").endswith("data: [DONE]\n\n")
 
 
 def test_one_model_is_unloaded_when_its_requests_have_ended(daemon):
@@ -221,29 +216,28 @@ def test_it_goes_when_nobody_has_asked_for_a_while(tmp_path):
         assert daemon.stop() == 0 and daemon.tree() == []
 
 
-def test_a_model_that_no_section_can_hold_has_a_child_of_its_own(tmp_path):
-    overrides = {"one": {"extra_args": ["--override-kv", "a=str:#"]}}
-    with Daemon(tmp_path, launcher=LAUNCHER, router=True, engine_path=str(STUB_ROUTER),
+def test_a_model_that_no_section_can_hold_has_a_child_of_its_own_and_pinned_the_router_stays(tmp_path):
+    unwritable = {"extra_args": ["--override-kv", "a=str:#"]}
+    overrides = {"one": {**unwritable, "pin": True}, "two": {"pin": True}, "three": unwritable,
+                 "lone": {"exclusive": True}}
+    with Daemon(tmp_path, launcher=LAUNCHER, router=True, engine_path=str(STUB_ROUTER), max_loaded_models=2,
                 model_overrides=overrides) as daemon:
-        one, two = daemon.install("one"), daemon.install("two")
+        one, two, lone = daemon.install("one"), daemon.install("two"), daemon.install("lone")
+        daemon.install("three")
         daemon.start()
         assert chat(daemon, "ONE")[0] == chat(daemon, "two")[0] == 200
         assert [child["model"] for child in daemon.status()["children"]] == [one, "router"]
         assert json.loads(bodies(daemon, one)[0])["model"] == "ONE", "its own child takes any name"
-        assert (f"{one} is served by a child of its own and not by the router: the value of --override-kv has a "
-                f"character that a preset file cannot hold") in daemon.log()
+        told = f"{one} is served by a child of its own and not by the router: the value of --override-kv has a "
+        assert f"{told}character that a preset file cannot hold" in daemon.log()
+        assert f"{lone} is served by a child of its own and not by the router: it is `exclusive`" in daemon.log()
         assert sorted(loaded(daemon)) == [one, two]
-
-
-def test_with_a_pinned_model_in_it_the_router_stays(tmp_path):
-    overrides = {"one": {"extra_args": ["--override-kv", "a=str:#"]}, "two": {"pin": True}}
-    with Daemon(tmp_path, launcher=LAUNCHER, router=True, engine_path=str(STUB_ROUTER), max_loaded_models=1,
-                model_overrides=overrides) as daemon:
-        daemon.install("one"), daemon.install("two")
-        daemon.start()
-        assert chat(daemon, "two")[0] == 200
-        status, told = chat(daemon, "one")
+        listed = {model["id"]: model["status"] for model in daemon.get("/v1/models")[1]["data"]}
+        assert (listed[two], listed[lone]) == ("loaded", "not loaded")
+        status, told = chat(daemon, "three")
         assert status == 503 and "hold models that are pinned" in told["error"]["message"]
+        status, told = chat(daemon, "lone")
+        assert status == 503 and "is pinned, and lone:f32 is exclusive" in told["error"]["message"]
         assert chat(daemon, "two")[0] == 200 and routers(daemon)[0]["id"] == "router#1"
 
 
@@ -262,3 +256,4 @@ def test_explain_shows_the_command_of_a_section(daemon):
     told = daemon.post("/api/explain", {"model": "one"})[1]
     assert told["loaded"] is True
     assert told["argv"][told["argv"].index("--model") + 1] == str(daemon.file(daemon.one))
+    assert told["plan"]["fits"] is True and told["plan"]["resident"] > 0
