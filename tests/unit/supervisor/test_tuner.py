@@ -179,6 +179,8 @@ def test_a_router_is_left_alone(bench):
     assert bench.child.endpoints()[bench.model].slots == 1
     bench.seconds(700, in_flight=5)
     assert bench.drains == [] and bench.child.id == "router#1" and bench.tuner.governors() == {}
+    kept = bench.tuner._places["router"]
+    assert not kept.busy and kept.refused == set(), "nothing was even tried"
 
 
 def test_speculation_is_parked_and_restored(bench):
