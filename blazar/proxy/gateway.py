@@ -78,7 +78,7 @@ class Gateway:
         """For whatever takes long."""
         reader = BodyReader(config.json_scan_over_kb << 10, self.pace)
         self.dialects: dict[str, Dialect] = {dialect.name: dialect for dialect in (
-            OpenAIDialect(reader), OllamaDialect(reader), AnthropicDialect(reader),
+            OpenAIDialect(reader, config.buffered_via_stream), OllamaDialect(reader), AnthropicDialect(reader),
             ResponsesDialect(reader))}
         self.dispatch = Dispatch(self.pool, config.child_header_timeout_secs or None, self.metrics)
         self._heartbeat = Heartbeat(config.sse_ping_interval)
