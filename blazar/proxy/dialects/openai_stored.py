@@ -54,6 +54,7 @@ def _joined(chunks: list[Any]) -> dict[str, Any] | None:
         choice.setdefault("logprobs", None)
         if message.get("tool_calls"):
             message["content"] = message.get("content") or None
+            message["tool_calls"] = [{"type": "function", **call} for call in message["tool_calls"]]
     counts = {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens,
               "total_tokens": usage.prompt_tokens + usage.completion_tokens}
     return {"usage": counts, **value}
