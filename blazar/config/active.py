@@ -7,6 +7,7 @@ ACTIVE: frozenset[str] = frozenset({
     "agent",
     "audit_log",
     "batch_size",
+    "buffered_via_stream",
     "cache_idle_slots",
     "cache_ram_mb",
     "cache_type",

@@ -17,7 +17,6 @@ WAITS: Mapping[str, tuple[str, ...]] = {
     "coalescing of identical requests": ("singleflight",),
     "the sentinel that judges answers": ("sentinel", "sentinel_*"),
     "constraints on how a model decodes": ("decode_policy", "raw_lane_max_tokens"),
-    "buffered answers out of streams": ("buffered_via_stream",),
     "`blazar why` and `blazar watch`": ("pii_scrub",),
     "export to OpenTelemetry": ("otlp_*",),
     "the SGLang lane": ("sglang", "model_overrides.<name>.sglang", "warm_peg.sglang"),

@@ -79,7 +79,8 @@ class Gateway:
         """For whatever takes long."""
         reader = BodyReader(config.json_scan_over_kb << 10, self.pace)
         self.dialects: dict[str, Dialect] = {dialect.name: dialect for dialect in (
-            OpenAIDialect(reader), OllamaDialect(reader), AnthropicDialect(reader), ResponsesDialect(reader))}
+            OpenAIDialect(reader, config.buffered_via_stream), OllamaDialect(reader), AnthropicDialect(reader),
+            ResponsesDialect(reader))}
         self.dispatch = self._dispatch(config, reader)
         self._heartbeat = Heartbeat(config.sse_ping_interval)
         ready = Readiness(supervisor, directory)
