@@ -13,13 +13,15 @@ from dataclasses import dataclass
 
 from tests.support.soak.questions import PATHS, PROMPTS, Outcome, Question, ask
 
-TOKENS = (8, 24, 60)
+TOKENS = (8, 24, 50)
 LONG = 1500
 """Words of a prompt that takes the engine a moment."""
 ENDLESS = 2000
 """Tokens of an answer that nobody waits for."""
 ABRUPT = struct.pack("ii", 1, 0)
 """SO_LINGER for a close with a reset."""
+PATIENT = 3.0
+"""Seconds after which one leaves at the latest."""
 TURN = 4.0
 """Seconds after which another model is the favourite."""
 
@@ -89,7 +91,7 @@ class Clients:
         fields = "".join(f"{name}: {value}\r\n" for name, value in question.head(key).items())
         data = (f"POST {PATHS[question.dialect]} HTTP/1.1\r\nHost: localhost\r\n{fields}"
                 f"Content-Length: {len(body)}\r\n\r\n").encode() + body
-        with suppress(OSError), socket.create_connection(("127.0.0.1", self._port), timeout=20) as sock:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self._port), timeout=PATIENT) as sock:
             self._leavings[kind](chance, sock, data)
             if chance.random() < 0.5:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, ABRUPT)

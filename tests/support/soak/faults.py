@@ -19,7 +19,7 @@ PIDFD_GETFD = 438
 """The number of that system call, which is the same on every machine."""
 GATEWAY = ("worker killed", "gunicorn killed")
 """What may cost a client its connection."""
-EACH_CHILD, EACH_CUT, EACH_GATEWAY = 3.0, 6.0, 12.0
+EACH_CHILD, EACH_CUT, EACH_GATEWAY = 3.0, 10.0, 12.0
 """Mean seconds between two faults of a kind."""
 COMES_BACK = 20.0
 """Seconds in which a new worker must be there."""
@@ -45,15 +45,15 @@ class Faults:
         self._over = threading.Event()
         self._threads: list[threading.Thread] = []
 
-    def start(self, gateway: bool) -> None:
-        """Begin; without `gateway` its processes are left alone."""
+    def start(self, pace: float, gateway: bool) -> None:
+        """Begin, with so much of the usual time between two; without `gateway` its processes are left alone."""
         self._over.clear()
         kinds: list[tuple[float, list[Callable[[], str]]]] = [
             (EACH_CHILD, [self._kill_child, self._end_child, self._freeze_child, self._freeze_and_kill_child]),
             (EACH_CUT, [self._cut_control])]
         if gateway:
             kinds.append((EACH_GATEWAY, [self._kill_worker, self._kill_master]))
-        self._threads = [threading.Thread(target=self._make, args=kind) for kind in kinds]
+        self._threads = [threading.Thread(target=self._make, args=(each * pace, what)) for each, what in kinds]
         for thread in self._threads:
             thread.start()
 

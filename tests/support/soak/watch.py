@@ -86,10 +86,10 @@ class Watcher:
                     curve.points.append((time.monotonic(), pss(curve.pid)))
 
 
-def settled(read: Callable[[], Held], limit: float = 15.0) -> Held:
-    """What is held once it has not changed for two seconds, or after `limit` seconds."""
+def settled(read: Callable[[], list[Held]], limit: float = 15.0) -> list[Held]:
+    """What is held once it has not changed for a second, or after `limit` seconds."""
     end, same_since, last = time.monotonic() + limit, time.monotonic(), read()
-    while time.monotonic() < min(end, same_since + 2.0):
+    while time.monotonic() < min(end, same_since + 1.0):
         time.sleep(0.2)
         now = read()
         if now != last:
