@@ -1,4 +1,4 @@
-"""One soak: a daemon with three models and room for two, clients and faults around it, and what must hold at the end."""
+"""One soak: a daemon with three models and room for two, clients and faults around it, and what must hold after it."""
 
 import json
 import os
@@ -44,14 +44,14 @@ REST = 20.0
 """Seconds in which everything must have come to rest once the clients are done."""
 EVERY_KEY = 3
 """A request of the last check answers so many tokens."""
-CLEAR = 0.002
+CLEAR = 0.01
 """By so much the logarithm of a chosen token's probability must lead that of the next, to be chosen again."""
 
 Same = tuple[str, str, int, bool]
 
 
 class Course:
-    """`with Course(folder, ...) as course:`; after `run`, `faults()` says what did not hold and `figures()` the rest."""
+    """`with Course(folder, ...) as course:`; after `run`, `wrong` is what did not hold, `figures()` the rest."""
 
     def __init__(self, folder: Path, transport: str, seed: int) -> None:
         keys = [{"name": key.removeprefix("sk-"), "key": key, "max_concurrent": most} for key, most in KEYS.items()]
@@ -60,8 +60,8 @@ class Course:
             folder, tuple(LAUNCHER), engine_path=engine_path(), max_loaded_models=2, slots=2, default_ctx=4096,
             child_header_timeout_secs=10, model_load_timeout_secs=60, keys=keys, model_overrides=extra, **EXACT)
         store = Store(self.daemon.paths)
-        self.models = [store.install_file(tiny_gguf(folder / f"{name}.gguf", seed=seed + number, name=name), name)["name"]
-                       for number, name in enumerate(MODELS)]
+        files = [tiny_gguf(folder / f"{name}.gguf", seed=seed + number) for number, name in enumerate(MODELS)]
+        self.models = [store.install_file(file, file.stem)["name"] for file in files]
         self.daemon.start()
         self.clients = Clients(self.daemon.port, self.models, list(KEYS), seed, CLIENTS)
         self.made = Faults(self.daemon, seed)
@@ -159,7 +159,8 @@ class Course:
             yield place, Endpoint.from_dict(plain)
 
     def _metric(self, name: str) -> float:
-        request = urllib.request.Request(self.daemon.url + "/metrics", headers={"Authorization": f"Bearer {[*KEYS][0]}"})
+        anybody = {"Authorization": f"Bearer {next(iter(KEYS))}"}
+        request = urllib.request.Request(self.daemon.url + "/metrics", headers=anybody)
         with urllib.request.urlopen(request, timeout=10) as answer:
             text = answer.read().decode()
         found = re.search(rf"^{name} (\S+)$", text, re.M)
@@ -216,7 +217,8 @@ class Course:
         left = self.daemon.tree()
         if left:
             self.wrong.append(f"orphans: {[processes.command_of(pid) for pid in left]}")
-        files = [file.name for pattern in ("*.pid", "*.apikey", "*.sock") for file in self.daemon.paths.run.glob(pattern)]
+        run = self.daemon.paths.run
+        files = [file.name for pattern in ("*.pid", "*.apikey", "*.sock") for file in run.glob(pattern)]
         if files:
             self.wrong.append(f"files in run/ are left: {files}")
 
