@@ -45,7 +45,8 @@ def after_another_request(sock):
 
 @pytest.fixture(scope="module", params=["tcp", "unix"])
 def shared(request, tmp_path_factory):
-    with GatewayUnderTest(tmp_path_factory.mktemp("cancel"), {"client_write_timeout_secs": 1}, transport=request.param) as gateway:
+    with GatewayUnderTest(tmp_path_factory.mktemp("cancel"), {"client_write_timeout_secs": 1},
+                          transport=request.param) as gateway:
         yield gateway
 
 
