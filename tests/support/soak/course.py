@@ -7,19 +7,19 @@ import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from blazar.store.store import Store
 from blazar.supervisor import processes
 from blazar.supervisor.gateway import LAUNCHER
-from blazar.transport import Endpoint, connection_to
+from blazar.transport import Endpoint
 from tests.support.daemon import DAEMONS
 from tests.support.real_engine import engine_path
 from tests.support.soak.clients import TOKENS, Asked, Clients
+from tests.support.soak.expected import Expected, exchange
 from tests.support.soak.faults import GATEWAY, Fault, Faults
-from tests.support.soak.questions import PATHS, PATIENCE, PROMPTS, READ, Outcome, Question, ask
+from tests.support.soak.questions import PROMPTS, Question, ask
 from tests.support.soak.watch import Curve, Held, Watcher, settled
 from tests.support.tiny_gguf import tiny_gguf
 from tests.support.waiting import until
@@ -44,10 +44,6 @@ REST = 20.0
 """Seconds in which everything must have come to rest once the clients are done."""
 EVERY_KEY = 3
 """A request of the last check answers so many tokens."""
-CLEAR = 0.01
-"""By so much the logarithm of a chosen token's probability must lead that of the next, to be chosen again."""
-
-Same = tuple[str, str, int, bool]
 
 
 class Course:
@@ -67,9 +63,7 @@ class Course:
         self.made = Faults(self.daemon, seed)
         self.curves: list[Curve] = []
         self.wrong: list[str] = []
-        self._expected: dict[Same, Outcome] = {}
-        self._close: set[Same] = set()
-        """Questions with an answer that the rounding of a neighbour may turn into another."""
+        self._expected = Expected()
         self._held: dict[str, list[Held]] = {"supervisor": [], "gunicorn": [], "worker": []}
 
     def __enter__(self) -> "Course":
@@ -101,13 +95,9 @@ class Course:
             control = self.daemon.control()
             endpoint = Endpoint.from_dict(control.ask("ensure_ready", 60, model=model)["endpoint"])
             control.close()
-            asked = [Question("openai", stream, model, prompt, tokens) for prompt in PROMPTS for tokens in TOKENS
-                     for stream in (False, True)]
-            for question in asked:
-                status, answer = _exchange(endpoint, "POST", PATHS["openai"], json.dumps(question.body()))
-                self._expected[_same(question)] = READ["openai"](question, status, answer)
-                if not question.stream and _is_close(endpoint, question):
-                    self._close |= {_same(question), _same(replace(question, stream=True))}
+            for prompt in PROMPTS:
+                for tokens in TOKENS:
+                    self._expected.learn(endpoint, Question("openai", False, model, prompt, tokens))
 
     # -- a rest ---------------------------------------------------------------------------------------------
 
@@ -191,9 +181,7 @@ class Course:
         """What is wrong with an outcome; empty when it is whole as the engine would have it, or explained."""
         outcome, question = asked.outcome, asked.question
         if outcome.kind == "whole":
-            if _same(question) in self._close:
-                return ""
-            return self._compare(self._expected[_same(question)], outcome)
+            return self._expected.difference(question, outcome)
         if outcome.kind == "refused" and outcome.status in ALLOWED:
             return ""
         if outcome.kind == "told" and question.stream:
@@ -201,13 +189,6 @@ class Course:
         if outcome.kind == "cut" and any(_overlap(fault, asked) for fault in self.made.done if fault.kind in GATEWAY):
             return ""
         return f"{outcome.kind} {outcome.status}: {outcome.words}, after {asked.ended - asked.began:.1f} s"
-
-    @staticmethod
-    def _compare(straight: Outcome, came: Outcome) -> str:
-        for name in ("text", "prompt_tokens", "completion_tokens"):
-            if getattr(came, name) != getattr(straight, name):
-                return f"{name} is {getattr(came, name)!r}, and straight from the engine {getattr(straight, name)!r}"
-        return ""
 
     def _end(self) -> None:
         """The daemon stops cleanly and leaves nothing."""
@@ -229,7 +210,7 @@ class Course:
         words = Counter(f"{asked.outcome.status} {_short(asked.outcome.words)}" for asked in self.clients.asked
                         if asked.outcome.kind in ("refused", "told"))
         longest = max((asked.ended - asked.began for asked in self.clients.asked), default=0.0)
-        compared = sum(asked.outcome.kind == "whole" and _same(asked.question) not in self._close
+        compared = sum(asked.outcome.kind == "whole" and self._expected.compares(asked.question)
                        for asked in self.clients.asked)
         lines = [f"{len(self.clients.asked)} requests waited for: {_list(kinds)}; the longest took {longest:.1f} s",
                  f"{compared} whole answers were compared with the engine's own; the others hang on a rounding",
@@ -243,41 +224,13 @@ class Course:
         return lines
 
 
-def _same(question: Question) -> Same:
-    """Questions that the engine answers alike. It leaves half a character out of a stream, and where a dialect is
-    translated it is always asked for one."""
-    streamed = question.stream or question.dialect != "openai"
-    return question.model, question.prompt, question.tokens, streamed
-
-
-def _is_close(endpoint: Endpoint, question: Question) -> bool:
-    """Whether a second token was nearly as likely as the chosen one, anywhere in the answer."""
-    body = {**question.body(), "logprobs": True, "top_logprobs": 2}
-    _, answer = _exchange(endpoint, "POST", PATHS["openai"], json.dumps(body))
-    tokens = json.loads(answer)["choices"][0].get("logprobs", {}).get("content", [])  # none of an empty answer
-    leads = [abs(token["top_logprobs"][0]["logprob"] - token["top_logprobs"][1]["logprob"]) for token in tokens]
-    return min(leads, default=CLEAR) < CLEAR
-
-
 def _overlap(fault: Fault, asked: Asked) -> bool:
     return asked.began <= fault.ended and fault.began <= asked.ended
 
 
 def _busy(endpoint: Endpoint) -> bool:
-    _, slots = _exchange(endpoint, "GET", "/slots", None)
+    _, slots = exchange(endpoint, "GET", "/slots", None)
     return any(slot["is_processing"] for slot in json.loads(slots))
-
-
-def _exchange(endpoint: Endpoint, method: str, path: str, body: str | None) -> tuple[int, bytes]:
-    """Status and body of the engine's answer, asked without the gateway."""
-    connection = connection_to(endpoint.address, PATIENCE)
-    try:
-        secret = {"Authorization": f"Bearer {endpoint.secret}"} if endpoint.secret else {}
-        connection.request(method, path, body, {"Content-Type": "application/json", **secret})
-        response = connection.getresponse()
-        return response.status, response.read()
-    finally:
-        connection.close()
 
 
 def _short(words: str) -> str:
