@@ -633,6 +633,13 @@ class ChildRefused(BlazarError):
         self.status = status
 
 
+class PromptTooLong(BlazarError):
+    """prompt is too long: {tokens} tokens > {limit} maximum of {model} as it runs; shorten it, or {lever}"""
+
+    slug = "prompt-too-long"
+    status = 400
+
+
 class ChildSilent(BlazarError):
     """the engine serving {model} sent no answer within {limit}; stream the request, or raise
     child_header_timeout_secs"""

@@ -124,6 +124,7 @@ ACTIVE: frozenset[str] = frozenset({
     "port",
     "prio",
     "prio_batch",
+    "prompt_preflight",
     "reasoning",
     "reasoning_budget",
     "reasoning_budget_message",

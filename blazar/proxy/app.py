@@ -73,6 +73,9 @@ class Application:
         """Tell the client about `error`; once the answer has begun, only the end of the connection can."""
         if not isinstance(error, BlazarError | ClientGone):
             log.error("request %s failed: %s %s", request.id, request.method, request.path, exc_info=error)
+        if request.sink.early and not isinstance(error, ClientGone):
+            self._tell_inside(request, error, dialect)
+            return
         if isinstance(error, ClientGone) or request.sink.started:
             request.sink.gone = request.sink.gone or isinstance(error, ClientGone)
             request.sink.abort()
@@ -86,6 +89,17 @@ class Application:
             request.answer(status, body, headers=headers)
         except ClientGone:
             request.sink.abort()
+
+    def _tell_inside(self, request: Request, error: Exception, dialect: str) -> None:
+        """The head of a stream has left, and nothing else: its first event is the error."""
+        sink = request.sink
+        try:
+            sink.start(200, [])
+            sink.closing = True
+            sink.write(self.gateway.dialects[dialect].stream_error(error))
+            sink.finish()
+        except ClientGone:
+            sink.abort()
 
     def _count(self, request: Request) -> None:
         route, sink = request.route, request.sink

@@ -11,13 +11,15 @@ from typing import Any, TypeVar
 
 from blazar.errors import BlazarError, ChildFailed, ChildRefused
 from blazar.proxy.assemble import Assembler
-from blazar.proxy.exchange import ClientGone, Exchange, Reply, Usage
+from blazar.proxy.exchange import ClientGone, Exchange, Reply, Usage, send_whole
 from blazar.proxy.json import BadJson, dumps, loads
 from blazar.proxy.meter import Meter, estimated
 from blazar.proxy.receipts import overhead
 from blazar.proxy.sse import SseReader
+from blazar.proxy.tokens import too_long
 from blazar.proxy.wire.flow import ChildClosed
 from blazar.proxy.wire.framing import LAST_CHUNK, BadFraming, chunk
+from blazar.proxy.wire.head import Head
 from blazar.proxy.wire.pool import Pool
 from blazar.proxy.wire.relay import Call
 from blazar.telemetry.metrics import Metrics
@@ -25,6 +27,8 @@ from blazar.telemetry.metrics import Metrics
 MAX_CHILD_ERROR = 65536
 """Bytes of a child's error answer that are read for its message."""
 DONE = "[DONE]"
+TOO_LONG = "exceed_context_size_error"
+"""llama.cpp's word for a prompt that it cannot read whole."""
 MAX_OBJECT = 64 << 20
 """Bytes of the longest JSON answer that is read whole."""
 
@@ -81,11 +85,15 @@ def _watched(exchange: Exchange, call: Call, read: Callable[[Exchange, Call], Re
 
 
 def _answer(exchange: Exchange, call: Call) -> Reply:
-    if exchange.dialect.relays:
+    if exchange.dialect.relays and not (exchange.sink.early and not _is_stream(call.head)):
         return _relay(exchange, call)
-    if call.head.status != 200:
+    if call.head.status != 200 or exchange.dialect.relays:
         raise _child_error(exchange, call)
     return _translate(exchange, call) if exchange.stream else _assemble(exchange, call)
+
+
+def _is_stream(head: Head) -> bool:
+    return head.status == 200 and head.fields.get("content-type", "").startswith("text/event-stream")
 
 
 def _say_why(exchange: Exchange, error: Exception) -> None:
@@ -111,6 +119,8 @@ def _used(exchange: Exchange, call: Call) -> Usage | None:
 
 def _relay(exchange: Exchange, call: Call) -> Reply:
     head, sink = call.head, exchange.sink
+    if head.status == 400:
+        return _refused(exchange, call)
     headers = [*exchange.headers, overhead(exchange),
                ("Content-Type", head.fields.get("content-type", "application/json"))]
     if head.length is not None:
@@ -122,6 +132,19 @@ def _relay(exchange: Exchange, call: Call) -> Reply:
         return Reply(head.status, complete=False, error=_end_relayed(exchange, call, error))
     sink.finish()
     return Reply(head.status)
+
+
+def _refused(exchange: Exchange, call: Call) -> Reply:
+    """The child's 400, as it is; but a prompt that is too long is told of in our words, which say what to do."""
+    body = _body(call, MAX_CHILD_ERROR)
+    with contextlib.suppress(BadJson):
+        value = loads(body)
+        long = _too_long(exchange, value.get("error") if isinstance(value, dict) else None)
+        if long is not None:
+            raise long
+    send_whole(exchange.sink, 400, [*exchange.headers, overhead(exchange)], body,
+               call.head.fields.get("content-type", "application/json"))
+    return Reply(400)
 
 
 def _end_relayed(exchange: Exchange, call: Call, error: Exception) -> Exception:
@@ -163,7 +186,7 @@ def _translate(exchange: Exchange, call: Call) -> Reply:
             sink.write(data)
 
     def start() -> None:
-        if not sink.started:
+        if sink.early or not sink.started:
             sink.start(200, [*exchange.headers, overhead(exchange, call.meter.heard),
                              ("Content-Type", exchange.dialect.stream_type), ("Cache-Control", "no-cache")])
 
@@ -270,7 +293,18 @@ def _child_error(exchange: Exchange, call: Call) -> BlazarError:
     return _told(exchange, told, call.head.status)
 
 
+def _too_long(exchange: Exchange, told: Any) -> BlazarError | None:
+    """The refusal of a prompt that the child finds too long; None when its error says something else."""
+    if not isinstance(told, dict) or told.get("type") != TOO_LONG:
+        return None
+    tokens, limit = told.get("n_prompt_tokens"), told.get("n_ctx")
+    return too_long(exchange, tokens, limit) if isinstance(tokens, int) and isinstance(limit, int) else None
+
+
 def _told(exchange: Exchange, told: Any, status: int) -> BlazarError:
+    long = _too_long(exchange, told)
+    if long is not None:
+        return long
     message = told.get("message") if isinstance(told, dict) else told
     message = message if isinstance(message, str) and message else f"it answered with status {status}"
     code = told.get("code") if isinstance(told, dict) else None

@@ -20,11 +20,16 @@ class Sink(Protocol):
     """Of the head that was sent; 0 before."""
     gone: bool
     """The client has closed, or half-closed, its side."""
+    early: bool
+    """The head of a stream has left, with signs of life, before there was anything to answer."""
     closing: bool
     """No other request follows on this connection."""
 
     def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
-        """Send the head. With `raw_chunked` the writes that follow already carry chunk framing."""
+        """Send the head, unless it left early. With `raw_chunked` the writes that follow carry chunk framing."""
+
+    def beat(self, headers: list[tuple[str, str]], data: bytes) -> None:
+        """Send a sign of life, the head of a stream before the first; nothing where that would have to wait."""
 
     def write(self, data: bytes) -> None:
         """Send part of the body; raises ClientGone when the client left."""
@@ -196,10 +201,14 @@ class Exchange:
     """When the head of the answer was ready for the client."""
     overhead: float = 0.0
     """Seconds that the gateway itself took until `first_byte`."""
+    beaten: float = 0.0
+    """When its client was last sent a sign of life."""
     load_ns: int = 0
     """Nanoseconds spent waiting for the model to load."""
     context_length: int = 0
     """Tokens that the model can read; 0 when unknown."""
+    prompt_tokens: int = 0
+    """Tokens of the prompt, where they were counted before it was sent; else 0."""
     expected_tokens: int = 0
     """What an attempt may use, by an estimate; reserved for the API key while it runs."""
     usage: Usage | None = None

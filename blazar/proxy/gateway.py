@@ -17,17 +17,20 @@ from blazar.proxy.dialects.ollama import OllamaDialect
 from blazar.proxy.dialects.openai import OpenAIDialect
 from blazar.proxy.directory import Directory
 from blazar.proxy.dispatch import Dispatch
+from blazar.proxy.heartbeat import Heartbeat
 from blazar.proxy.hosts import HostCheck
 from blazar.proxy.json_scan import BodyReader
 from blazar.proxy.ledger import Ledger
 from blazar.proxy.pipeline import Forward, Stage, Step, compose
 from blazar.proxy.preset import Preset
+from blazar.proxy.readiness import Readiness
 from blazar.proxy.stages.admission import Admission
 from blazar.proxy.stages.auth import Auth
 from blazar.proxy.stages.capability import Capability
 from blazar.proxy.stages.charge import Charge
 from blazar.proxy.stages.knobs import knobs
 from blazar.proxy.stages.name import Name
+from blazar.proxy.stages.preflight import Preflight
 from blazar.proxy.stages.quota import Quota
 from blazar.proxy.stages.resolve import Resolve
 from blazar.proxy.stages.retry import Retry
@@ -72,6 +75,8 @@ class Gateway:
         self.dialects: dict[str, Dialect] = {dialect.name: dialect for dialect in (
             OpenAIDialect(reader), OllamaDialect(reader), AnthropicDialect(reader))}
         self.dispatch = Dispatch(self.pool, config.child_header_timeout_secs or None, self.metrics)
+        self._heartbeat = Heartbeat(config.sse_ping_interval)
+        ready = Readiness(supervisor, directory)
         self._answering: dict[frozenset[str], Forward] = {}
         self._stages: dict[str, Stage | Step] = {
             "trace": Trace(ledger, self.metrics, self.audit), "name": Name(directory, Preset(reader), config),
@@ -79,7 +84,8 @@ class Gateway:
             "quota": Quota(ledger.accounts, self.metrics), "capability": Capability(directory), "knobs": knobs,
             "retry": Retry(directory, self.metrics), "charge": Charge(ledger.accounts, self.metrics),
             "resolve": Resolve(directory, ledger, config),
-            "admission": Admission(ledger, supervisor, directory, self.metrics)}
+            "preflight": Preflight(ready, self.dispatch.fetch, config.prompt_preflight),
+            "admission": Admission(ledger, supervisor, ready, self.metrics)}
 
     @classmethod
     def connect(cls, control: Path, fallback: Callable[[], Config] | None = None) -> "Gateway":
@@ -132,6 +138,7 @@ class Gateway:
                 living = self.directory.child_ids()
                 self.pool.sweep(living)
                 self.ledger.forget(living)
+                self._heartbeat.beat(self.ledger.now(), self.ledger.exchanges())
                 if self.audit is not None:
                     self.audit.tick()
                 self.supervisor.tick()

@@ -120,11 +120,14 @@ class Ledger:
     def leave(self, exchange: Exchange) -> None:
         self._exchanges.pop(id(exchange), None)
 
+    def exchanges(self) -> list[Exchange]:
+        return list(self._exchanges.values())
+
     def under_way(self) -> int:
         return len(self._exchanges)
 
     def end_all(self, error: Exception) -> None:
         """End every exchange with `error`, and refuse those that come later."""
         self._closing = error
-        for exchange in list(self._exchanges.values()):
+        for exchange in self.exchanges():
             exchange.end(error)

@@ -28,10 +28,11 @@ ORDER = (
     "retry",      # at most one more attempt, only before any byte
     "charge",     # tokens reserved, then settled with the real count
     "resolve",    # which endpoint
+    "preflight",  # does the prompt fit
     "admission",  # ready, and a lease of it
 )
 
-STEPS = frozenset({"name", "auth", "capability", "knobs", "resolve"})
+STEPS = frozenset({"name", "auth", "capability", "knobs", "resolve", "preflight"})
 """Stages after which nothing is to be undone."""
 
 GENERATION = frozenset(ORDER)
@@ -39,7 +40,7 @@ GENERATION = frozenset(ORDER)
 ASKING = frozenset({"trace", "name", "auth", "quota", "capability", "knobs", "retry", "charge", "resolve",
                     "admission"})
 """The stage set of routes that ask a model something without making it write."""
-LOADING = GENERATION - {"capability", "retry", "charge"}
+LOADING = GENERATION - {"capability", "retry", "charge", "preflight"}
 """The stage set of a request that only loads a model."""
 UNLOADING = frozenset({"trace", "name", "auth"})
 """The stage set of a request that only names a model."""

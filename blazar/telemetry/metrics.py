@@ -152,6 +152,8 @@ class Metrics:
         self.disconnects = Counter("blazar_client_disconnects_total", "Clients that left before their answer ended.")
         self.slow_clients = Counter("blazar_slow_clients_total", "Clients cut off because they did not read.")
         self.retries = Counter("blazar_retries_total", "Second attempts after a child's connection proved stale.")
+        self.truncated = Counter("blazar_prompts_truncated_total", "Prompts of which the engine says that it has read "
+                                 "less than it was sent.", "model")
         self.audit_lost = Counter("blazar_audit_lost_total", "Lines that could not be written to the audit log.")
 
     def every(self) -> list[Metric]:

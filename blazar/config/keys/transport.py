@@ -13,7 +13,8 @@ SETTINGS = (
     Setting("child_auth", Bool(), None,
             doc="Give each child a secret that requests must carry; unset does so over TCP only."),
     Setting("sse_ping_interval", Int(-1, 86400), None, lane="llamacpp", flag="--sse-ping-interval",
-            doc="Seconds between the comments that keep a quiet stream alive; -1 = none."),
+            doc="Seconds between the signs of life in a quiet stream: the engine's, and the gateway's while a model "
+                "loads or a prompt is read (there 15 when unset); -1 = none."),
     Setting("chat_template_kwargs", Json('{"enable_thinking": false}'), None,
             doc="Values handed to the chat template of every model, as a JSON object."),
     Setting("cont_batching", Bool(), None, lane="llamacpp", flag="--cont-batching", no_flag="--no-cont-batching",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from blazar.proxy.assemble import Assembler
 from blazar.proxy.dialects import anthropic_request
 from blazar.proxy.dialects.anthropic_render import error_envelope, message
-from blazar.proxy.dialects.anthropic_stream import AnthropicTranslator, error_event
+from blazar.proxy.dialects.anthropic_stream import PING, AnthropicTranslator, error_event
 from blazar.proxy.dialects.dialect import Dialect
 from blazar.proxy.dialects.fields import boolean, model_name, public
 from blazar.proxy.exchange import Answer, Exchange
@@ -44,6 +44,9 @@ class AnthropicDialect(Dialect):
 
     def stream_error(self, error: Exception) -> bytes:
         return error_event(error)
+
+    def heartbeat(self, exchange: Exchange) -> bytes:
+        return PING
 
     def translator(self, exchange: Exchange) -> AnthropicTranslator:
         return AnthropicTranslator(exchange, Assembler(exchange.stops), self._new_id)

@@ -123,5 +123,8 @@ def error_event(error: Exception) -> bytes:
     return b"event: error\ndata: %b\n\n" % dumps(error_envelope(error))
 
 
+PING = b'event: ping\ndata: {"type":"ping"}\n\n'
+
+
 def _event(kind: str, **fields: Any) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (kind.encode(), dumps({"type": kind, **fields}))

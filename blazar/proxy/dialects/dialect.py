@@ -32,6 +32,10 @@ class Dialect(ABC):
     def stream_error(self, error: Exception) -> bytes:
         """The same error inside a stream that has begun."""
 
+    def heartbeat(self, exchange: Exchange) -> bytes:
+        """A sign of life for a stream that has not begun, which clients pass over: here a comment of SSE."""
+        return b": still working\n\n"
+
     def translator(self, exchange: Exchange) -> Translator:
         raise NotImplementedError(f"{self.name} relays bytes")
 

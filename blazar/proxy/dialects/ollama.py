@@ -62,6 +62,9 @@ class OllamaDialect(Dialect):
     def stream_error(self, error: Exception) -> bytes:
         return error_line(error)
 
+    def heartbeat(self, exchange: Exchange) -> bytes:
+        return self._writer.line(exchange, "", "")  # its clients read every line, so it is one without words
+
     def translator(self, exchange: Exchange) -> OllamaTranslator:
         return OllamaTranslator(exchange, self._writer, Assembler(exchange.stops))
 

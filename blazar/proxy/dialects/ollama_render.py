@@ -30,21 +30,18 @@ class OllamaTranslator:
         piece = self._assembler.feed(event)
         if not piece.text and not piece.thinking:
             return b""
-        return self._line(piece.text, piece.thinking)
+        return self._writer.line(self._exchange, piece.text, piece.thinking)
 
     def finish(self) -> bytes:
         rest = self._assembler.rest()
         answer = self._assembler.finish()
         calls, raw = self._writer.split_calls(answer)
-        lines = self._line(rest + raw, "", calls) if calls or rest or raw else b""
+        lines = self._writer.line(self._exchange, rest + raw, "", calls) if calls or rest or raw else b""
         last = self._writer.body(self._exchange, "", "") | self._writer.ending(self._exchange, answer)
         return lines + dumps(last) + b"\n"
 
     def fail(self, error: Exception) -> bytes:
         return error_line(error)
-
-    def _line(self, text: str, thinking: str, calls: list[dict[str, Any]] | None = None) -> bytes:
-        return dumps(self._writer.body(self._exchange, text, thinking, calls) | {"done": False}) + b"\n"
 
 
 class Writer:
@@ -65,6 +62,10 @@ class Writer:
         """The answer to a request without a prompt, which only loads or unloads the model."""
         reason = "unload" if exchange.keep_alive == 0 else "load"
         return self.body(exchange, "", "") | {"done": True, "done_reason": reason}
+
+    def line(self, exchange: Exchange, text: str, thinking: str, calls: list[dict[str, Any]] | None = None) -> bytes:
+        """One line of a stream."""
+        return dumps(self.body(exchange, text, thinking, calls) | {"done": False}) + b"\n"
 
     def body(self, exchange: Exchange, text: str, thinking: str,
              calls: list[dict[str, Any]] | None = None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from blazar.errors import DailyQuotaExceeded, QuotaExceeded
+from blazar.errors import DailyQuotaExceeded, PromptTooLong, QuotaExceeded
 from blazar.proxy.dialects import openai_embeddings
 from blazar.proxy.dialects.dialect import Dialect
 from blazar.proxy.dialects.fields import boolean, model_name, public
@@ -22,7 +22,8 @@ ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_f
                413: "request_too_large", 429: "rate_limit_error"}
 OUT_OF_QUOTA = "insufficient_quota"
 """OpenAI's word, as type and as code, for a quota that no short wait brings back."""
-CODES = {QuotaExceeded.slug: "rate_limit_exceeded", DailyQuotaExceeded.slug: OUT_OF_QUOTA}
+CODES = {QuotaExceeded.slug: "rate_limit_exceeded", DailyQuotaExceeded.slug: OUT_OF_QUOTA,
+         PromptTooLong.slug: "context_length_exceeded"}
 """Codes that clients look for, by our slug; any other error has its slug as its code."""
 
 

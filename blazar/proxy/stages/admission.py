@@ -6,19 +6,18 @@ to make the model ready, which may take as long as a load.
 
 import time
 
-from blazar.proxy import greens
-from blazar.proxy.directory import Directory
-from blazar.proxy.exchange import ClientGone, Exchange, Reply
+from blazar.proxy.exchange import Exchange, Reply
 from blazar.proxy.ledger import Ledger
 from blazar.proxy.pipeline import Forward
+from blazar.proxy.readiness import Readiness
 from blazar.proxy.supervisor import Supervisor
 from blazar.telemetry.metrics import Metrics
 from blazar.transport import Endpoint
 
 
 class Admission:
-    def __init__(self, ledger: Ledger, supervisor: Supervisor, directory: Directory, metrics: Metrics) -> None:
-        self._directory = directory
+    def __init__(self, ledger: Ledger, supervisor: Supervisor, ready: Readiness, metrics: Metrics) -> None:
+        self._ready = ready
         self._ledger = ledger
         self._supervisor = supervisor
         self._metrics = metrics
@@ -50,16 +49,3 @@ class Admission:
                 exchange.load_ns += waited
                 self._metrics.load.observe(waited / 1e9, exchange.model)
                 return endpoint
-
-    def _ready(self, exchange: Exchange) -> Endpoint:
-        """Ask the supervisor, and stop waiting when the client leaves or the exchange is ended; a load goes on."""
-        exchange.interrupt = greens.interrupter(
-            lambda: ClientGone() if exchange.sink.gone or exchange.ended_by is None else exchange.ended_by)
-        exchange.sink.watch(exchange.interrupt)
-        try:
-            endpoint = self._supervisor.ensure_ready(exchange.place)
-        finally:
-            exchange.sink.unwatch()
-            exchange.interrupt = None
-        self._directory.trust(endpoint)
-        return endpoint

@@ -1,5 +1,6 @@
 """Stage `trace`: the exchange is under way; once it has ended it is counted, and its audit line is written."""
 
+import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,8 @@ from blazar.proxy.ledger import Ledger
 from blazar.proxy.pipeline import Forward
 from blazar.telemetry.audit import AuditLog
 from blazar.telemetry.metrics import Metrics, status_class
+
+log = logging.getLogger("blazar.proxy")
 
 CLIENT_LEFT = 499
 """The status noted for a client that left before it was told one."""
@@ -53,6 +56,10 @@ class Trace:
             metrics.first_byte.observe(exchange.first_byte - exchange.started, exchange.model)
             metrics.overhead.observe(exchange.overhead)
         if error is None:
+            if is_truncated(exchange):
+                metrics.truncated.add(exchange.model)
+                log.warning("%s: the engine has cut a prompt of %d tokens to %d", exchange.model,
+                            exchange.prompt_tokens, exchange.usage.prompt_tokens if exchange.usage else 0)
             return
         if isinstance(error, ClientSlow):
             metrics.slow_clients.add()
@@ -86,10 +93,17 @@ def audit_line(exchange: Exchange, arrived_at: float, ended: float, status: int,
         "prompt_tokens": usage.prompt_tokens if usage is not None else 0,
         "completion_tokens": usage.completion_tokens if usage is not None else 0,
         "estimated": usage is not None and usage.estimated,
+        "truncated": is_truncated(exchange),
         "load_ms": exchange.load_ns // 1000 / 1000,
         "first_byte_ms": _ms(exchange.first_byte - exchange.started) if exchange.first_byte else None,
         "total_ms": _ms(ended - exchange.started),
     }
+
+
+def is_truncated(exchange: Exchange) -> bool:
+    """Whether the engine says that it has read less than it was sent."""
+    usage = exchange.usage
+    return usage is not None and not usage.estimated and usage.prompt_tokens < exchange.prompt_tokens
 
 
 def _slug(error: BaseException) -> str | None:

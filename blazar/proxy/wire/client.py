@@ -148,6 +148,11 @@ class Client:
         self._writable.start(self._flush)
         return False
 
+    @property
+    def pending(self) -> bool:
+        """Something that was pushed is not sent yet."""
+        return bool(self._pending)
+
     def on_room(self, call: Callable[[], None] | None) -> None:
         """Have `call` called from the loop once all that was pushed is sent, or will never be."""
         self._on_room = call

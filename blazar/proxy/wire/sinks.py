@@ -33,6 +33,7 @@ class SocketSink:
         self.started = False
         self.status = 0
         self.gone = False
+        self.early = False
         self.closing = closing or old
         self.unread = unread
         self.old = old
@@ -49,6 +50,11 @@ class SocketSink:
         # A length among the headers is spelt Content-Length.
         if self.gone:
             raise self.departed()
+        if self.early:
+            self.early = False
+            if raw_chunked:
+                self._pass_chunks()
+            return
         self.started, self.status = True, status
         self.closing = self.closing or self.unread or self._draining()
         self._bodiless = self._bodiless or status in (204, 304)
@@ -65,6 +71,21 @@ class SocketSink:
         if not raw_chunked:
             self._encode, self._last = chunk, LAST_CHUNK
         return ["Transfer-Encoding: chunked"]
+
+    def _pass_chunks(self) -> None:
+        """What follows the head of a stream that left early carries chunk framing already."""
+        self._encode, self._last = ChunkedFraming().feed if self.old else None, b""
+
+    def beat(self, headers: list[tuple[str, str]], data: bytes) -> None:
+        client = self._client
+        if self.gone or not isinstance(client, Client) or client.pending:
+            return
+        if not self.started:
+            self.start(200, headers)
+            self.early = True
+        held, self._held = self._held, b""
+        with contextlib.suppress(OSError):  # whoever watches the client is told that it is gone
+            client.push(held + (data if self._encode is None else self._encode(data)))
 
     def write(self, data: bytes) -> None:
         if data and not self._bodiless:
