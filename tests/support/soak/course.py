@@ -42,6 +42,8 @@ ALLOWED = (429, 502, 503, 504)
 """Statuses of a refusal."""
 REST = 20.0
 """Seconds in which everything must have come to rest once the clients are done."""
+LAST = 30
+"""Lines of the daemon's log that are shown when it does not answer."""
 EVERY_KEY = 3
 """A request of the last check answers so many tokens."""
 
@@ -74,18 +76,24 @@ class Course:
 
     def run(self, seconds: float) -> None:
         """All phases, a rest after each, and the last checks."""
-        self._learn()
-        for number, share in enumerate(SHARES):
-            gateway = self.daemon.status()["gateway"]
-            watched = [("supervisor", self.daemon.process.pid), ("worker", gateway["workers"][0])]
-            with Watcher(watched) as watcher:
-                self.made.start(min(1.0, seconds / FULL), gateway=number < 2)
-                self.clients.run(share * seconds)
-                self.made.stop()
-            self.curves = watcher.curves
-            self._rest()
+        try:
+            self._learn()
+            for number, share in enumerate(SHARES):
+                self._phase(share * seconds, min(1.0, seconds / FULL), gateway=number < 2)
+                self._rest()
+        except Exception as error:
+            last = self.daemon.log().splitlines()[-LAST:]
+            self.wrong.append("\n".join([f"it could not go on: {error!r}; the daemon's log ends with:", *last]))
         self._judge_all()
         self._end()
+
+    def _phase(self, seconds: float, pace: float, gateway: bool) -> None:
+        workers = self.daemon.status()["gateway"]["workers"]
+        with Watcher([("supervisor", self.daemon.process.pid), ("worker", workers[0])]) as watcher:
+            self.made.start(pace, gateway)
+            self.clients.run(seconds)
+            self.made.stop()
+        self.curves = watcher.curves
 
     # -- what the engine itself says -----------------------------------------------------------------------
 
