@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import subprocess
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
@@ -91,8 +92,10 @@ class Course:
         workers = self.daemon.status()["gateway"]["workers"]
         with Watcher([("supervisor", self.daemon.process.pid), ("worker", workers[0])]) as watcher:
             self.made.start(pace, gateway)
-            self.clients.run(seconds)
-            self.made.stop()
+            try:
+                self.clients.run(seconds)
+            finally:
+                self.made.stop()
         self.curves = watcher.curves
 
     # -- what the engine itself says -----------------------------------------------------------------------
@@ -176,7 +179,7 @@ class Course:
         for name, held in self._held.items():
             for kind in ("descriptors", "threads"):
                 counts = [getattr(one, kind) for one in held]
-                if counts[-1] > counts[0] + SPARE:
+                if counts and counts[-1] > counts[0] + SPARE:
                     self.wrong.append(f"{name}: {kind} at rest have grown: {counts}")
         for curve in self.curves:
             if curve.growth() > GROWTH:
@@ -200,7 +203,11 @@ class Course:
 
     def _end(self) -> None:
         """The daemon stops cleanly and leaves nothing."""
-        code = self.daemon.stop(limit=30)
+        try:
+            code = self.daemon.stop(limit=30)
+        except subprocess.TimeoutExpired:
+            self.wrong.append("the daemon does not end")
+            return
         if code != 0:
             self.wrong.append(f"the daemon ended with {code}")
         left = self.daemon.tree()
