@@ -60,6 +60,11 @@ class Paths:
         return self.run / "sets"
 
     @property
+    def speccache(self) -> Path:
+        """For each model the n-grams that speculation looks up."""
+        return self.data_dir / "speccache"
+
+    @property
     def engines(self) -> Path:
         return self.data_dir / "engines"
 
@@ -104,7 +109,7 @@ class Paths:
     def ensure(self) -> "Paths":
         """Create what is missing: run/ 0700, the rest 0755 less the umask. Raises OSError as the system gives it."""
         for folder in (self.data_dir, self.models, self.blobs, self.incoming, self.uploads, self.engines, self.log,
-                       self.data_dir / "speccache", self.data_dir / "sessions"):
+                       self.speccache, self.data_dir / "sessions"):
             folder.mkdir(parents=True, exist_ok=True)
         self.run.mkdir(mode=0o700, exist_ok=True)
         self.run.chmod(0o700)

@@ -7,6 +7,7 @@ import pytest
 
 from blazar.cli.main import get_parser
 from blazar.config.environment import misspelt
+from blazar.config.keys.speculative import FAMILIES
 from blazar.config.load import load
 from blazar.config.registry import SETTINGS
 from blazar.errors import ModelfileRefused
@@ -19,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 OF_FILES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/modelfiles.md")
 """Pages in which what looks like the path of a file is one of ours."""
 
-PAGES = (*OF_FILES, "docs/models.md", "docs/engines.md", "docs/tools.md")
+PAGES = (*OF_FILES, "docs/models.md", "docs/engines.md", "docs/tools.md", "docs/speculation.md", "docs/children.md")
 
 
 @pytest.mark.parametrize("page", OF_FILES)
@@ -85,3 +86,13 @@ def test_the_page_on_modelfiles_says_what_people_meet():
     assert [block.strip() for block in re.findall(r"```text\n(.*?)```", page, re.DOTALL)] == shown
     options = set(re.findall(r"`(\w+)`", next(line for line in page.splitlines() if line.startswith("| `PARAMETER`"))))
     assert options - {"PARAMETER"} == set(KINDS)
+
+
+def test_the_page_on_speculation_knows_every_family_and_settings_that_exist(tmp_path):
+    page = (ROOT / "docs" / "speculation.md").read_text()
+    table = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    assert {name for cell in table for name in re.findall(r"`([\w-]+)`", cell)} - {"spec"} == set(FAMILIES) - {"auto"}
+    named = set(re.findall(r"`((?:spec|ngram|ubatch|adaptive)_\w+)`", page))
+    assert named - set(SETTINGS) == set() and len(named) >= 9
+    (tmp_path / "config.toml").write_text(re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0])
+    assert load(tmp_path / "config.toml", {}).warnings == ()

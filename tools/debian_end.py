@@ -20,7 +20,8 @@ PACKAGES = {
     "packaging": "python3-packaging", "pytest": "python3-pytest", "pytest_timeout": "python3-pytest-timeout",
     "build_manpages": "python3-argparse-manpage",
 }
-ONLY_ON_PYPI = ("anthropic", "gguf", "hypothesis", "ollama", "openai", "orjson", "xllamacpp")
+ONLY_ON_PYPI = ("anthropic", "gguf", "hypothesis", "ollama", "openai", "orjson", "schemathesis",
+                "xllamacpp")
 """What Debian does not have, or has too old; tests that import it are left out here."""
 
 ELSEWHERE = "tests/integration/test_bench.py"

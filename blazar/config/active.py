@@ -2,6 +2,7 @@
 
 ACTIVE: frozenset[str] = frozenset({
     "adaptive_decay",
+    "adaptive_slots",
     "adaptive_target",
     "agent",
     "audit_log",
@@ -142,6 +143,9 @@ ACTIVE: frozenset[str] = frozenset({
     "slots",
     "spawn_mem_guard",
     "spec",
+    "spec_auto_manage",
+    "spec_auto_ngram",
+    "spec_cache",
     "spec_draft_backend_sampling",
     "spec_draft_cpu_moe",
     "spec_draft_cpu_range",
@@ -170,6 +174,7 @@ ACTIVE: frozenset[str] = frozenset({
     "threads_http",
     "tls_cert",
     "tls_key",
+    "ubatch_auto",
     "ubatch_size",
     "update_channel",
     "video_ffmpeg_dir",

@@ -28,6 +28,8 @@ class Launch:
     """A Jinja file in place of the model's own chat template."""
     manifest: Manifest | None = None
     """What the program says it can do; None when nobody asked it."""
+    lookup_cache: Path | None = None
+    """A file of n-grams for speculation that looks drafts up."""
     plan: Plan | None = None
     """How it fits here; its decisions stand in `settings` already, where there is a setting for them."""
 

@@ -50,7 +50,7 @@ class LlamaCpp(Lane):
             words += gate.must("child_auth", "--api-key-file", str(launch.secret_file))
         words += [*companion_flags(launch, gate), *template_flags(launch, gate)]
         embedding = embedding_flags(launch.facts, ctx, gate)
-        words += embedding or llama_speculation.argv(settings, launch.companions, gate)
+        words += embedding or llama_speculation.argv(launch, gate)
         words += [*memory_flags(settings, slots, gate), *stretch_flags(settings, stretch, trained, gate)]
         words += flags.argv(self.kind, self._table, settings, COMPUTED | BATCHES if embedding else COMPUTED, gate)
         words = appended(words, settings.get("extra_args") or (), gate)

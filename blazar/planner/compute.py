@@ -10,6 +10,8 @@ NUMBER = 4
 """Bytes of a number between two layers."""
 MASK = 2
 """Bytes that say of one token and one cell whether it is looked at."""
+AT_THE_END = 0.4
+"""Of what is alive in a layer, what still is when the drafted tokens are compared with the whole vocabulary."""
 
 
 def compute_bytes(shape: Shape, window: Window) -> int:
@@ -21,4 +23,9 @@ def compute_bytes(shape: Shape, window: Window) -> int:
     state = 6 * shape.inner + 3 * shape.width if shape.inner else 0
     widest = max(attention, state, 5 * shape.width + 3 * shape.feed_forward)
     sizes = {window.cells_of(layer) for layer in shape.layers if layer.keys}
-    return tokens * (widest * NUMBER + sum(sizes) * MASK) + shape.vocabulary * NUMBER * window.slots
+    body = tokens * (widest * NUMBER + sum(sizes) * MASK)
+    written = body + shape.vocabulary * NUMBER * window.slots
+    if not window.drafted:
+        return written
+    verified = min(tokens, window.slots * (1 + window.drafted))
+    return max(written, int(body * AT_THE_END) + verified * shape.vocabulary * NUMBER)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from blazar.planner.speculation import drafted
 from blazar.store.shape import Shape
 
 ALL_LAYERS = 1 << 16
@@ -36,6 +37,8 @@ class Demand:
     projector: int = 0
     """Bytes of the projector, and of adapters, beside the model."""
     draft: Shape | None = None
+    drafted: int = 0
+    """Tokens that speculation has verified in one pass, for each slot."""
     stretch: float = 1.0
     cache_ram: int = 8192
     """MiB; -1 = no limit."""
@@ -56,7 +59,8 @@ def demand_of(settings: Mapping[str, Any], companions: int = 0, draft: Shape | N
         values=settings.get("cache_type_v") or settings.get("cache_type") or "",
         batch=batch, unified=True if unified is None else unified, swa_full=bool(settings.get("swa_full")),
         kv_in_ram=bool(settings.get("no_kv_offload")), moe_in_ram=moe, dense_in_ram=settings.get("cpu_ffn_n") or 0,
-        projector=companions, draft=draft, stretch=max(settings.get("ctx_extend") or 1.0, 1.0),
+        projector=companions, draft=draft, drafted=drafted(settings),
+        stretch=max(settings.get("ctx_extend") or 1.0, 1.0),
         cache_ram=settings.get("cache_ram_mb", 8192), guard=settings.get("spawn_mem_guard", True),
         placed=_placed(settings))
 

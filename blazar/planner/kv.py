@@ -38,6 +38,8 @@ class Window:
     unified: bool = True
     whole: bool = False
     """Whether layers with a sliding window keep the whole context too."""
+    drafted: int = 0
+    """Tokens that each slot has verified in one pass besides the one it writes."""
 
     @property
     def cells(self) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -58,6 +59,17 @@ class Plan:
     """Settings as planned, in place of those that left it open."""
     lines: tuple[Line, ...] = ()
     warnings: tuple[str, ...] = ()
+    draft: Path | None = None
+    """The file of a draft model that is loaded beside it."""
+    notice: str = ""
+    """A sentence for the log that warns of nothing."""
+
+    def as_good_as(self, other: "Plan") -> bool:
+        """Whether the model loses nothing by this plan in place of the other: context, precision, place."""
+        cards, others = (sum(part.layers > 0 for part in plan.parts) for plan in (self, other))
+        return (self.ctx >= other.ctx and cards <= others and self.grade == other.grade
+                and self.gpu_layers == other.gpu_layers
+                and self.settings.get("cpu_moe_n") == other.settings.get("cpu_moe_n"))
 
     @property
     def on_cards(self) -> int:

@@ -92,7 +92,7 @@ def plan(shape: Shape, demand: Demand, machine: Machine) -> Plan | Refusal:
     trained = int(shape.context * demand.stretch)
     ctx = min(demand.ctx or trained, trained or demand.ctx)
     window = Window(ctx, demand.slots or 1, ctx if shape.embedding and ctx else demand.batch, demand.unified,
-                    demand.swa_full)
+                    demand.swa_full, demand.drafted)
     task = Task(shape, demand, machine, window)
     grades = rungs(shape, demand.keys, demand.values)
     if demand.placed:

@@ -9,14 +9,14 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from blazar.errors import BlazarError, ChildFailed, ChildRefused
+from blazar.errors import BlazarError, ChildFailed, PromptTooLong
 from blazar.proxy.assemble import Assembler
+from blazar.proxy.child_errors import child_error
 from blazar.proxy.exchange import ClientGone, Exchange, Reply, Usage, send_whole
 from blazar.proxy.json import BadJson, dumps, loads
 from blazar.proxy.meter import Meter, estimated
 from blazar.proxy.receipts import overhead
 from blazar.proxy.sse import SseReader
-from blazar.proxy.tokens import too_long
 from blazar.proxy.wire.flow import ChildClosed
 from blazar.proxy.wire.framing import LAST_CHUNK, BadFraming, chunk
 from blazar.proxy.wire.head import Head
@@ -27,8 +27,6 @@ from blazar.telemetry.metrics import Metrics
 MAX_CHILD_ERROR = 65536
 """Bytes of a child's error answer that are read for its message."""
 DONE = "[DONE]"
-TOO_LONG = "exceed_context_size_error"
-"""llama.cpp's word for a prompt that it cannot read whole."""
 MAX_OBJECT = 64 << 20
 """Bytes of the longest JSON answer that is read whole."""
 
@@ -119,7 +117,7 @@ def _used(exchange: Exchange, call: Call) -> Usage | None:
 
 def _relay(exchange: Exchange, call: Call) -> Reply:
     head, sink = call.head, exchange.sink
-    if head.status == 400:
+    if head.status in (400, 500):
         return _refused(exchange, call)
     headers = [*exchange.headers, overhead(exchange),
                ("Content-Type", head.fields.get("content-type", "application/json"))]
@@ -135,16 +133,17 @@ def _relay(exchange: Exchange, call: Call) -> Reply:
 
 
 def _refused(exchange: Exchange, call: Call) -> Reply:
-    """The child's 400, as it is; but a prompt that is too long is told of in our words, which say what to do."""
-    body = _body(call, MAX_CHILD_ERROR)
+    """The child's refusal as it is, unless we can say better what is wrong with the request."""
+    body, value = _body(call, MAX_CHILD_ERROR), None
     with contextlib.suppress(BadJson):
         value = loads(body)
-        long = _too_long(exchange, value.get("error") if isinstance(value, dict) else None)
-        if long is not None:
-            raise long
-    send_whole(exchange.sink, 400, [*exchange.headers, overhead(exchange)], body,
+    told = value.get("error") if isinstance(value, dict) else None
+    error = child_error(exchange, told, call.head.status)
+    if error.status < 500 <= call.head.status or isinstance(error, PromptTooLong):
+        raise error
+    send_whole(exchange.sink, call.head.status, [*exchange.headers, overhead(exchange)], body,
                call.head.fields.get("content-type", "application/json"))
-    return Reply(400)
+    return Reply(call.head.status)
 
 
 def _end_relayed(exchange: Exchange, call: Call, error: Exception) -> Exception:
@@ -279,7 +278,7 @@ def _event(exchange: Exchange, data: str) -> dict[str, Any]:
     if not isinstance(event, dict):
         raise ChildFailed(model=exchange.model, reason="it sent an event that is not a JSON object")
     if event.get("error"):
-        raise _told(exchange, event["error"], 500)
+        raise child_error(exchange, event["error"], 500)
     return event
 
 
@@ -290,25 +289,4 @@ def _child_error(exchange: Exchange, call: Call) -> BlazarError:
         body = _body(call, MAX_CHILD_ERROR)
         value = loads(body)
     told = value.get("error", value) if isinstance(value, dict) else body[:500].decode(errors="replace")
-    return _told(exchange, told, call.head.status)
-
-
-def _too_long(exchange: Exchange, told: Any) -> BlazarError | None:
-    """The refusal of a prompt that the child finds too long; None when its error says something else."""
-    if not isinstance(told, dict) or told.get("type") != TOO_LONG:
-        return None
-    tokens, limit = told.get("n_prompt_tokens"), told.get("n_ctx")
-    return too_long(exchange, tokens, limit) if isinstance(tokens, int) and isinstance(limit, int) else None
-
-
-def _told(exchange: Exchange, told: Any, status: int) -> BlazarError:
-    long = _too_long(exchange, told)
-    if long is not None:
-        return long
-    message = told.get("message") if isinstance(told, dict) else told
-    message = message if isinstance(message, str) and message else f"it answered with status {status}"
-    code = told.get("code") if isinstance(told, dict) else None
-    status = code if isinstance(code, int) and 400 <= code <= 599 else status
-    if 400 <= status < 500 and status not in (401, 403, 404, 405):
-        return ChildRefused(message, status=status)
-    return ChildFailed(model=exchange.model, reason=message)
+    return child_error(exchange, told, call.head.status)

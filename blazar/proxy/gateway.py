@@ -62,6 +62,8 @@ class Gateway:
         self.cors = Cors(config)
         self.metrics = Metrics()
         self.metrics.in_flight.read = ledger.under_way
+        self.metrics.spec_governor.read = lambda: self._governed("spec")
+        self.metrics.ubatch_governor.read = lambda: self._governed("ubatch")
         self.paths = paths
         self.audit = AuditLog(paths.audit_log) if config.audit_log else None
         self.max_body = config.max_body_mb << 20
@@ -130,6 +132,10 @@ class Gateway:
     def end_exchanges(self) -> None:
         """End what is still under way, each with an error in its own dialect; nothing new is let in."""
         self.ledger.end_all(ShuttingDown())
+
+    def _governed(self, which: str) -> dict[str, str]:
+        """By model, where a governor of the supervisor's stands."""
+        return {model: states[which] for model, states in self.directory.governors.items() if which in states}
 
     def _tick_for_ever(self) -> None:
         while True:

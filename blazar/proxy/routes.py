@@ -23,6 +23,7 @@ class Route:
 ROUTES = (
     Route("GET", "/", "status.root", "ollama"),
     Route("GET", "/healthz", "status.healthz", "openai", open=True),
+    Route("GET", "/openapi.json", "status.openapi", "openai", open=True),
     Route("GET", "/metrics", "metrics.metrics", "openai"),
     # OpenAI
     Route("POST", "/v1/chat/completions", "generation.generate", "openai", "chat", GENERATION),

@@ -45,6 +45,8 @@ class RepoEntry:
     """The address at which they were seen."""
     aliases: tuple[str, ...] = ()
     """Names that people know the model by from elsewhere, in canonical form."""
+    draft: str = ""
+    """The entry of a smaller model that drafts for it; both files are compared before it does."""
 
 
 Entry = WheelEntry | RepoEntry

@@ -63,6 +63,8 @@ class Header:
     """Short arrays of numbers, such as one value for each layer."""
     lengths: dict[str, int] = field(default_factory=dict)
     """Elements of every array, kept or not, and bytes of every text that was too long to keep."""
+    begins: dict[str, int] = field(default_factory=dict)
+    """At which byte the texts of an array begin, each its length and then its bytes."""
     kept: int = 0
     """Bytes of the kept texts."""
     tensors: int = 0
@@ -162,6 +164,7 @@ def _read_array(cursor: "_Cursor", header: Header, key: str) -> None:
     count = cursor.count(f"elements in {key[:60]}", MAX_ARRAY, width)
     header.lengths[key] = count
     if kind == STRING:
+        header.begins[key] = cursor.at
         cursor.skip_texts(count, key[:60])
     elif count <= MAX_KEPT:
         header.arrays[key] = struct.unpack(f"<{count}{SCALARS[kind][1]}", cursor.take(count * width))

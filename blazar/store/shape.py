@@ -60,6 +60,8 @@ class Shape:
     inner: int = 0
     """Numbers inside a layer that keeps a state."""
     vocabulary: int = 0
+    ahead: int = 0
+    """Layers at the end that draft the tokens after the next, and keep nothing otherwise."""
     embedding: bool = False
 
     @property
@@ -118,6 +120,7 @@ def shape_of(header: Header) -> Shape:
         heads=keys.largest("attention.head_count"), key_width=keys.key_width(), value_width=keys.value_width(),
         inner=keys.number("ssm.inner_size"),
         vocabulary=keys.number("vocab_size") or header.lengths.get("tokenizer.ggml.tokens", 0),
+        ahead=keys.number("nextn_predict_layers"),
         embedding=keys.architecture in attention.WITHOUT_CACHE or keys.number("pooling_type") > 0)
 
 

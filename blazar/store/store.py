@@ -12,6 +12,7 @@ from blazar.models.alias import Alias
 from blazar.models.base import open_database
 from blazar.models.installed_model import InstalledModel
 from blazar.paths import Paths, flush_folder
+from blazar.store import speccache
 from blazar.store.assembled import disassemble
 from blazar.store.copying import BLOCK, Progress, copied, copy_hashed, silent, text_of
 from blazar.store.downloads import collect, download_folder
@@ -47,13 +48,18 @@ class Store:
 
     # -- looking ---------------------------------------------------------------------------------------------
 
+    def every(self) -> Iterator[Installed]:
+        """All installed models, by name."""
+        self._prepare()
+        return (Installed.from_row(row, self.paths.blobs) for row in InstalledModel.every())
+
     def list(self) -> list[Summary]:
         """A summary of each model, by name."""
-        return [model.summary() for model in self._every()]
+        return [model.summary() for model in self.every()]
 
     def snapshot_models(self) -> dict[str, Summary]:
         """Summaries by name, as the gateway's snapshot holds them."""
-        return {model.name: model.summary() for model in self._every()}
+        return {model.name: model.summary() for model in self.every()}
 
     def aliases(self) -> dict[str, str]:
         """Canonical names by alias."""
@@ -188,6 +194,7 @@ class Store:
             InstalledModel.uninstall(model.name)
             freed = self._free(model.pieces)
             disassemble(self.paths, model.name)
+            speccache.forget(self.paths, model.name)
         return {**model.summary(), "freed": freed, "stays": False}
 
     def tidy(self) -> None:
@@ -224,10 +231,6 @@ class Store:
 
     # -- inside ----------------------------------------------------------------------------------------------
 
-    def _every(self) -> Iterator[Installed]:
-        self._prepare()
-        return (Installed.from_row(row, self.paths.blobs) for row in InstalledModel.every())
-
     def _record(self, model: Installed, pieces: Sequence[Piece], asked: str | None) -> None:
         """Put `pieces` in place as those of `model` and write its row; what fails undoes both.
 
@@ -241,6 +244,7 @@ class Store:
                         raise ModelFileRefused(path=piece.name, reason="it was removed while this was done; try again")
                     _place(piece.path, kept.path)
                     placed.append((kept.path, piece.path))
+            speccache.forget(self.paths, model.name)  # it may be of other tokens
             InstalledModel.install({model.name, str(parse(asked))} if asked else {model.name}, **model.to_row())
         except BaseException:
             for blob, before in placed:

@@ -27,7 +27,8 @@ class Answers:
 
     def __init__(self, config: dict[str, Any], started_at: float, url: str, *, store: Store, fleet: Fleet,
                  workers: Workers, gateway: Gateway, pool: Pool, hashing: Pool, usage: Usage,
-                 jobs: Jobs, explainer: Callable[[str], dict[str, Any]], on_first_hello: Callable[[], None]) -> None:
+                 jobs: Jobs, explainer: Callable[[str], dict[str, Any]],
+                 governors: Callable[[], dict[str, dict[str, str]]], on_first_hello: Callable[[], None]) -> None:
         self._config = config
         self._started_at = started_at
         self._url = url
@@ -40,6 +41,7 @@ class Answers:
         self._usage = usage
         self._jobs = jobs
         self._explainer = explainer
+        self._governors = governors
         self._on_first_hello: Callable[[], None] | None = on_first_hello
         self._models: dict[str, Any] = {}
         self._aliases: dict[str, str] = {}
@@ -81,7 +83,7 @@ class Answers:
 
     def snapshot(self) -> dict[str, Any]:
         return {"models": self._models, "aliases": self._aliases, "children": self._fleet.endpoints(),
-                "started_at": self._started_at}
+                "governors": self._governors(), "started_at": self._started_at}
 
     def push(self) -> None:
         self._workers.note("snapshot", snapshot=self.snapshot())

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from blazar.config.config import Config
 from blazar.config.effective import effective
@@ -40,6 +41,7 @@ from blazar.supervisor.notify import notify
 from blazar.supervisor.orphans import sweep
 from blazar.supervisor.pool import Pool
 from blazar.supervisor.server import ControlServer
+from blazar.supervisor.tuner import Tuner
 from blazar.supervisor.usage import Usage
 from blazar.supervisor.workers import Workers
 from blazar.telemetry import log as logs
@@ -87,12 +89,14 @@ class Daemon:
         self._loop = Loop()
         pool = Pool(self._loop)
         workers = Workers(self._loop)
+        tuned: dict[str, dict[str, Any]] = {}
         loader = Loader(store, paths, [LlamaCpp(SETTINGS.values())],
                         lambda model, own: effective(config, model, own),
                         config.runtime.get("BLAZAR_ENGINE_PATH"), config.model_load_timeout_secs,
-                        *child_link(config))
+                        *child_link(config), tuned=tuned)
         self._fleet = Fleet(Means(self._loop, pool, paths, loader.prepare, self._changed), workers,
                             max_loaded=config.max_loaded_models, keep_alive=float(config.idle_timeout_secs or -1))
+        self._tuner = Tuner(self._loop, pool, workers, self._fleet, config, loader.loses_nothing, tuned)
         self._gateway = Gateway(self._loop, paths, workers, self._listener, self._grace, self._give_up, launcher)
         self._usage = Usage(pool)
         self._lanes = Lanes(self._loop, pool, paths, config.capability_registry_url or "", config.fork_retire_days,
@@ -103,7 +107,7 @@ class Daemon:
         self._answers = Answers(config.as_dict(), time.time(), self._url, store=store, fleet=self._fleet,
                                 workers=workers, gateway=self._gateway, pool=Pool(self._loop, STORE_THREADS),
                                 hashing=Pool(self._loop, HASHING_THREADS), usage=self._usage, jobs=self._jobs,
-                                explainer=loader.explain,
+                                explainer=loader.explain, governors=self._tuner.governors,
                                 on_first_hello=self._up)
         self._server = ControlServer(paths.control_socket, self._loop, self._answers.take, self._answers.drop)
         self._answers.read_store()  # after the control socket: a pull that ends from now on can tell us
@@ -119,6 +123,7 @@ class Daemon:
         self._loop.post(self._gateway.start)
         self._loop.post(self._gateway.watch)
         self._loop.post(self._lanes.watch)
+        self._loop.post(self._tuner.watch)
         self._loop.post(self._engine_check.plan)
         try:
             self._loop.run()

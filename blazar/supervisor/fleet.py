@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from blazar.errors import LoadFailed, ShuttingDown
+from blazar.errors import BlazarError, LoadFailed, ShuttingDown
 from blazar.supervisor import scheduler
 from blazar.supervisor.actions import Action, Evict, Refuse, Start, Wake
 from blazar.supervisor.child import Child, Means, Prepared, Waiter
@@ -12,6 +12,7 @@ from blazar.supervisor.policies import evict, idle, outdated
 from blazar.supervisor.snapshot import ChildView, Snapshot
 from blazar.supervisor.states import LIVE, State
 from blazar.supervisor.workers import Workers
+from blazar.transport import Endpoint
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +76,29 @@ class Fleet:
         """All children, for people."""
         return [{"model": child.model, "state": child.state.value, "pid": child.pid, "id": child.id}
                 for _, child in sorted(self._children.items()) if child.state is not State.ABSENT]
+
+    def ready(self) -> list[Child]:
+        """The children that serve."""
+        return [child for child in self._children.values() if child.state is State.READY]
+
+    def reshape(self, child: Child, why: str, then: Callable[[BlazarError | None], None]) -> None:
+        """Start a ready child anew once its running requests have ended, with what the loader works out by then.
+
+        `then` gets the error with which that failed, if it did. How long the child stays, when nobody uses it, is
+        kept.
+        """
+        if child.state is not State.READY or self._stopping:
+            then(None)
+            return
+        keep_alive = child.keep_alive
+
+        def served(endpoint: Endpoint | None, error: BlazarError | None) -> None:
+            if endpoint is not None:
+                child.keep_for(keep_alive)
+            then(error)
+
+        self._drain(child, why, "reshaped")
+        child.ensure_ready(served)
 
     def prepared(self, model: str) -> Prepared | None:
         """What the model's child was started with; None while it has none."""
@@ -142,8 +166,8 @@ class Fleet:
             elif isinstance(action, Evict):
                 self._drain(self._children[action.place], action.why)
 
-    def _drain(self, child: Child, why: str) -> None:
-        log.info("%s: evicted: %s", child.id, why)
+    def _drain(self, child: Child, why: str, how: str = "evicted") -> None:
+        log.info("%s: %s: %s", child.id, how, why)
         child.drain()
         generation = child.generation
 

@@ -3,13 +3,16 @@
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from blazar.engines import forks, rpc
 from blazar.engines.builds import Build, Builds, uses_cards
 from blazar.engines.lane import Lane, Launch, engine_environment
-from blazar.engines.manifest import manifest_of
+from blazar.engines.llama_speculation import types_of
+from blazar.engines.manifest import Manifest, manifest_of
 from blazar.engines.program import Program
 from blazar.engines.routing import Routing, find_program, rates_of
 from blazar.errors import LaunchFileMissing, LoadFailed
@@ -19,8 +22,11 @@ from blazar.models.measurement import Measurement
 from blazar.paths import Paths
 from blazar.planner.installed import plan_installed, plan_load
 from blazar.planner.machine import Machine, Worker, machine_of
+from blazar.planner.plan import Line, Plan, Refusal
+from blazar.store import speccache
 from blazar.store.assembled import assemble
 from blazar.store.installed import Installed
+from blazar.store.pairs import pair_of
 from blazar.store.store import Store
 from blazar.supervisor.child import Prepared
 from blazar.supervisor.explained import told
@@ -31,6 +37,8 @@ log = logging.getLogger(__name__)
 
 NO_ENGINE = ("no engine here reads {format} files; install the same model as a GGUF file instead, which many "
              "publishers offer beside it, or convert it with llama.cpp's convert_hf_to_gguf.py")
+TUNERS = {"slots": "adaptive_slots", "spec": "spec_auto_manage", "ubatch_size": "ubatch_auto"}
+"""What may be changed while the daemon runs, and the setting that has it changed."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,7 @@ class Chosen:
     lane: Lane
     settings: Mapping[str, Any]
     program: Program
+    manifest: Manifest
     uses_cards: bool
     lanes: Sequence[Mapping[str, Any]]
     """What the catalog offers."""
@@ -49,11 +58,13 @@ class Chosen:
 
 class Loader:
     """`settings_for` gives the effective settings of a model, by its name and the settings given with it;
-    `load_limit` is in seconds, None = the lane's own; `unix` has children listen on sockets of their own."""
+    `load_limit` is in seconds, None = the lane's own; `unix` has children listen on sockets of their own; `tuned`
+    holds the settings that were changed while the daemon ran, by the child's place."""
 
     def __init__(self, store: Store, paths: Paths, lanes: Sequence[Lane],
                  settings_for: Callable[[str, Mapping[str, Any]], Mapping[str, Any]], engine_path: str | None,
-                 load_limit: float | None, child_auth: bool, unix: bool = False) -> None:
+                 load_limit: float | None, child_auth: bool, unix: bool = False,
+                 tuned: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> None:
         self._store = store
         self._paths = paths
         self._builds = Builds(paths, holds_daemon_lock=True)
@@ -63,6 +74,7 @@ class Loader:
         self._load_limit = load_limit
         self._child_auth = child_auth
         self._unix = unix
+        self._tuned = tuned
 
     def prepare(self, place: str) -> Prepared:
         """Runs on a thread. Raises ModelNotFound, ModelFileRefused, LoadFailed and its kin."""
@@ -72,16 +84,18 @@ class Loader:
         check_files(model, chosen.settings)
         workers = rpc.refuse_gone(model, rpc.split_addresses(chosen.settings.get("rpc_servers") or ""))
         socket = socket_path(self._paths, place) if self._unix else None
-        plan = plan_load(installed, chosen.settings, machine_with(workers, chosen.uses_cards, now=True))
-        settings = {**chosen.settings, **plan.settings}
+        machine = machine_with(workers, chosen.uses_cards, now=True)
+        plan, tuned = self._plan(chosen, machine, self._tuned.get(place, {}))
+        settings = {**chosen.settings, **tuned, **plan.settings}
         found = assemble(self._paths, installed)
+        companions = tuple(one for one in found.companions if one[0] != "draft")
         launch = Launch(model=model, file=found.file, facts=facts, settings=settings, program=chosen.program,
                         secret_file=secret_path(self._paths, place) if self._child_auth else None,
-                        companions=found.companions, template=found.template,
-                        manifest=manifest_of(chosen.program, self._paths.manifests, extra=engine_environment(settings)),
-                        plan=plan)
+                        companions=(*companions, *([("draft", plan.draft)] if plan.draft else [])),
+                        template=found.template, manifest=chosen.manifest, plan=plan,
+                        lookup_cache=self._lookup_cache(model, settings))
         command = lane.command(launch)
-        for sentence in (*plan.warnings, *command.skipped):
+        for sentence in (*plan.warnings, *([plan.notice] if plan.notice else []), *command.skipped):
             log.warning("%s: %s", model, sentence)
         return Prepared(launch, lane, command, installed.size, self._load_limit or lane.load_timeout,
                         socket, forks.offered(facts["architecture"], chosen.lanes))
@@ -89,9 +103,42 @@ class Loader:
     def explain(self, model: str) -> dict[str, Any]:
         """How the model would be loaded with nothing beside it, or why not. Runs on a thread; raises as `prepare`."""
         chosen = self._choose(model)
+        return told(model, chosen.program, self._planned(chosen, self._empty_machine(chosen)))
+
+    def loses_nothing(self, model: str, now: Mapping[str, Any], then: Mapping[str, Any]) -> bool:
+        """Whether the model would keep its context, precision and place with the settings `then` in place of `now`.
+        Runs on a thread; raises as `prepare`."""
+        chosen = self._choose(model)
+        machine = self._empty_machine(chosen)
+        before, after = (self._planned(chosen, machine, tuned) for tuned in (now, then))
+        return isinstance(before, Plan) and isinstance(after, Plan) and after.as_good_as(before)
+
+    def _plan(self, chosen: "Chosen", machine: Machine, tuned: Mapping[str, Any]) -> tuple[Plan, Mapping[str, Any]]:
+        """The plan of a load, and what of `tuned` it was made with: nothing when it does not fit with that."""
+        settings = {**chosen.settings, **tuned}
+        pair, types = pair_of(chosen.installed, self._store.every()), types_of(chosen.manifest)
+        try:
+            plan = plan_load(chosen.installed, settings, machine, pair, types)
+        except LoadFailed:
+            if not tuned:
+                raise
+            return plan_load(chosen.installed, chosen.settings, machine, pair, types), {}
+        lines = (Line("adapted", f"{name} = {value}", "while the daemon ran", TUNERS[name])
+                 for name, value in tuned.items())
+        return replace(plan, lines=(*plan.lines, *lines)), tuned
+
+    def _planned(self, chosen: "Chosen", machine: Machine,
+                 tuned: Mapping[str, Any] = MappingProxyType({})) -> Plan | Refusal:
+        return plan_installed(chosen.installed, {**chosen.settings, **tuned}, machine,
+                              pair_of(chosen.installed, self._store.every()), types_of(chosen.manifest))
+
+    def _empty_machine(self, chosen: "Chosen") -> Machine:
         workers = rpc.workers_at(rpc.split_addresses(chosen.settings.get("rpc_servers") or ""))
-        machine = machine_with(workers, chosen.uses_cards)
-        return told(model, chosen.program, plan_installed(chosen.installed, chosen.settings, machine))
+        return machine_with(workers, chosen.uses_cards)
+
+    def _lookup_cache(self, model: str, settings: Mapping[str, Any]) -> Path | None:
+        wanted = settings.get("spec_cache") and str(settings.get("spec")).startswith("ngram")
+        return speccache.make_ready(self._paths, model) if wanted else None
 
     def _choose(self, model: str) -> "Chosen":
         installed = self._store.get(model)
@@ -102,7 +149,8 @@ class Loader:
         settings = self._settings_for(model, installed.preset.settings())
         lanes, builds = Catalog.every(), self._builds.every()
         program = self._program(model, lane.kind, settings, facts, lanes, builds)
-        return Chosen(installed, facts, lane, settings, program, uses_cards(program, builds), lanes)
+        manifest = manifest_of(program, self._paths.manifests, extra=engine_environment(settings))
+        return Chosen(installed, facts, lane, settings, program, manifest, uses_cards(program, builds), lanes)
 
     def _program(self, model: str, kind: str, settings: Mapping[str, Any], facts: Mapping[str, Any],
                  lanes: Sequence[Mapping[str, Any]], builds: list[Build]) -> Program:

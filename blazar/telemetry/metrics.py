@@ -4,7 +4,7 @@ To count is a dictionary look-up and an addition: no lock, no I/O. One thread, o
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -80,6 +80,21 @@ class Gauge(Metric):
         yield self._sample(self.read(), ())
 
 
+class StateGauge(Metric):
+    """Which of a few states something is in: 1 for that one, 0 for the others. `read` gives the state by name."""
+
+    kind = "gauge"
+
+    def __init__(self, name: str, meaning: str, label: str, state: str, states: tuple[str, ...]) -> None:
+        super().__init__(name, meaning, label, state)
+        self._states = states
+        self.read: Callable[[], Mapping[str, str]] = lambda: {}
+
+    def _samples(self) -> Iterator[str]:
+        return (self._sample(int(state == now), (name, state)) for name, now in sorted(self.read().items())
+                for state in self._states)
+
+
 class Histogram(Metric):
     """How often a value fell below each bound, how many there were, and their sum."""
 
@@ -152,6 +167,10 @@ class Metrics:
         self.disconnects = Counter("blazar_client_disconnects_total", "Clients that left before their answer ended.")
         self.slow_clients = Counter("blazar_slow_clients_total", "Clients cut off because they did not read.")
         self.retries = Counter("blazar_retries_total", "Second attempts after a child's connection proved stale.")
+        self.spec_governor = StateGauge("blazar_spec_governor", "Whether speculation of a model is parked, where "
+                                        "spec_auto_manage is on.", "model", "state", ("active", "parked"))
+        self.ubatch_governor = StateGauge("blazar_ubatch_governor", "Micro-batch of a loaded model, where ubatch_auto "
+                                          "is on.", "model", "tier", ("default", "1024", "2048"))
         self.truncated = Counter("blazar_prompts_truncated_total", "Prompts of which the engine says that it has read "
                                  "less than it was sent.", "model")
         self.audit_lost = Counter("blazar_audit_lost_total", "Lines that could not be written to the audit log.")

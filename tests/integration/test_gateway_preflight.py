@@ -133,6 +133,14 @@ def test_any_other_400_of_the_engine_passes_unchanged(gateway):
     assert (answer.status, answer.body) == (400, body)
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_500_about_the_request_itself_is_a_400(gateway, dialect):
+    body = b'{"error":{"code":500,"message":"Failed to parse tools: Missing tool type","type":"server_error"}}'
+    gateway.child.play = lambda conversation: conversation.send(json_answer(body, "500 Internal Server Error"))
+    answer = gateway.ask(dialect, stream=False)
+    assert answer.status == 400 and "Failed to parse tools" in is_error_of(dialect, answer)
+
+
 def test_an_engine_that_cuts_a_prompt_is_found_out(gateway):
     def cutting(conversation):
         if b"/v1/chat" in conversation.request.head:

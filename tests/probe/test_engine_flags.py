@@ -18,6 +18,8 @@ from blazar.engines.llamacpp import LlamaCpp
 from blazar.engines.manifest import Manifest
 from blazar.engines.program import EMBEDDED_FLAVOUR, EMBEDDED_MODULE, Program
 from blazar.supervisor import processes
+from blazar.supervisor.drafts import read_drafts
+from blazar.transport import Endpoint
 from tests.support.built_engines import built
 from tests.support.programs import HELP
 from tests.support.real_engine import engine_path
@@ -156,3 +158,16 @@ def test_an_engine_that_sleeps_wakes_for_the_next_request(launch, tmp_path, engi
     answer = ask(port, "/v1/chat/completions", {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 4})
     assert 1 <= answer["usage"]["completion_tokens"] <= 4
     assert not ask(port, "/props").get("is_sleeping")
+
+
+def test_how_many_drafts_were_right_can_be_read(launch, tmp_path):
+    process, command = launch(*embedded(), {"spec": "ngram-cache", "spec_auto_manage": True})
+    assert "--metrics" in command.argv
+    port = port_of(process, tmp_path)
+    until(lambda: healthy(port), 20)
+    child = Endpoint("solo#1", "solo", ("127.0.0.1", port), None, "llamacpp", process.pid, 1, 256, 1, 0, -1.0, 0.0)
+    assert read_drafts(child) == (0, 0)
+    answer = ask(port, "/v1/chat/completions", {"messages": [{"role": "user", "content": "one two " * 20}],
+                                                "max_tokens": 48, "temperature": 0})
+    timings = answer["timings"]
+    assert read_drafts(child) == (timings.get("draft_n", 0), timings.get("draft_n_accepted", 0))

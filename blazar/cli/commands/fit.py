@@ -40,6 +40,7 @@ def _plan(args: argparse.Namespace, context: Context, asked: dict[str, int]) -> 
     from blazar.planner.demand import demand_of
     from blazar.planner.installed import plan_installed
     from blazar.planner.planner import plan
+    from blazar.store.pairs import pair_of
     path = Path(args.model).expanduser()
     if path.suffix.lower() == ".gguf" or ("/" in args.model and path.is_file()):
         from blazar.store.shape import read_shape
@@ -50,7 +51,8 @@ def _plan(args: argparse.Namespace, context: Context, asked: dict[str, int]) -> 
     if model.facts.format != "gguf":
         raise NotGguf(model=model.name, format=model.facts.format)
     settings = {**effective(context.config, model.name, model.preset.settings()), **asked}
-    return model.name, plan_installed(model, settings, _machine(args, context)).to_dict()
+    pair = pair_of(model, context.store.every())
+    return model.name, plan_installed(model, settings, _machine(args, context), pair).to_dict()
 
 
 def _machine(args: argparse.Namespace, context: Context) -> "Machine":

@@ -1,11 +1,14 @@
 """Answers that need no model: the root that clients probe, the version, liveness, and what a path allows."""
 
+from functools import cache
+
 from blazar import __version__
 from blazar.proxy.dialects import ollama_listing
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.json import dumps
+from blazar.proxy.openapi import document
 from blazar.proxy.request import Request
-from blazar.proxy.routes import Route, allowed
+from blazar.proxy.routes import ROUTES, Route, allowed
 
 # Drop-in clients compare this very text.
 ROOT = b"Ollama is running"
@@ -21,6 +24,15 @@ def version(gateway: Gateway, request: Request, route: Route) -> None:
 
 def healthz(gateway: Gateway, request: Request, route: Route) -> None:
     request.answer(200, dumps({"status": "ok", "version": __version__}))
+
+
+def openapi(gateway: Gateway, request: Request, route: Route) -> None:
+    request.answer(200, _openapi())
+
+
+@cache
+def _openapi() -> bytes:
+    return dumps(document(ROUTES, __version__))
 
 
 def options(gateway: Gateway, request: Request, route: Route) -> None:

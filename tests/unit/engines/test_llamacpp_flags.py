@@ -1,5 +1,6 @@
 """A walk over every setting of the llama.cpp lane: the flag it becomes, and what real builds say of that flag."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,10 @@ from blazar.config.effective import effective
 from blazar.config.registry import SETTINGS
 from blazar.config.tables.overrides import FIELDS
 from blazar.engines.embedded import build_parser
+from blazar.engines.embedded_flags import SPECULATION
 from blazar.engines.help_text import read_flags
 from blazar.engines.lane import Launch
+from blazar.engines.llama_speculation import types_of
 from blazar.engines.llamacpp import LlamaCpp
 from blazar.engines.manifest import Manifest
 from blazar.engines.program import Program
@@ -279,12 +282,55 @@ DRAFT = (("draft", Path("/draft")),)
     ({"spec": "ngram-map-k4v", "ngram_min_hits": 3}, (),
      "--spec-type ngram-map-k4v --spec-ngram-map-k4v-min-hits 3", None),
     ({"spec": "ngram-mod", "ngram_size_n": 3}, (), "--spec-type ngram-mod", "ngram_size_n has no effect with"),
+    ({"spec": "ngram-mod", "spec_auto_manage": True}, (), "--spec-type ngram-mod --metrics", None),
+    ({"spec": "off", "spec_auto_manage": True}, (), "", None),
     ({"ngram_min_hits": 3}, (), "", 'ngram_min_hits has no effect with spec = "auto"'),
 ])
 def test_families_of_speculation(settings, companions, expected, skipped):
     assert added(settings, BUILDS["b11434"], companions=companions) == expected
     sentences = command(settings, BUILDS["b11434"], companions=companions).skipped
     assert (skipped is None and not sentences) or skipped in sentences[0]
+
+
+def drafting(manifest, **settings):
+    """The flags of a draft that the plan has chosen."""
+    words = LlamaCpp(SETTINGS.values()).command(Launch(
+        model="solo", file=Path("/m"), facts={"format": "gguf"}, program=Program("llamacpp", ("x",), "PATH"),
+        settings={"spec": "draft", "idle_sleep_secs": 0, **settings}, secret_file=None, manifest=manifest,
+        companions=DRAFT, lookup_cache=Path("/data/speccache/solo"))).argv
+    return " ".join(words[words.index("--jinja") + 1:])
+
+
+def fewer(*gone):
+    return Manifest("x", {name: flag for name, flag in BUILDS["b11434"].flags.items() if name not in gone})
+
+
+@pytest.mark.parametrize(("manifest", "settings", "expected"), [
+    (BUILDS["b11434"], {}, "--spec-type draft-simple --spec-draft-model /draft"),
+    (BUILDS["b10434"], {}, "--spec-type draft-simple --spec-draft-model /draft"),
+    (fewer("--spec-type", "--spec-draft-model"), {}, "--model-draft /draft"),
+    (BUILDS["b11434"], {"spec": "ngram-mod"}, "--spec-type ngram-mod --lookup-cache-dynamic /data/speccache/solo"),
+    (fewer("--lookup-cache-dynamic"), {"spec": "ngram-mod"}, "--spec-type ngram-mod"),
+    (BUILDS["b11434"], {"spec": "ngram-mod", "extra_args": ["-lcd", "/own"]}, "--spec-type ngram-mod -lcd /own"),
+    (BUILDS["b11434"], {"spec": "eagle3"}, "--spec-type draft-eagle3 --spec-draft-model /draft")])
+def test_what_the_plan_has_chosen(manifest, settings, expected):
+    assert drafting(manifest, **settings) == expected
+
+
+def test_a_build_that_has_the_adaptive_head_is_told_how_far_to_draft():
+    flags = dict(BUILDS["b11434"].flags)
+    kinds = flags["--spec-type"]
+    flags["--spec-type"] = replace(kinds, choices=(*kinds.choices, "draft-mtp-adaptive"))
+    assert drafting(Manifest("x", flags), spec="mtp-adaptive") == (
+        "--spec-type draft-mtp-adaptive --spec-draft-model /draft --spec-draft-n-max 8")
+
+
+@pytest.mark.parametrize(("manifest", "expected"), [
+    (Manifest(), None), (fewer("--spec-type"), ()), (BUILDS["b11434"], (
+        "none", "draft-simple", "draft-eagle3", "draft-mtp", "draft-dflash", "draft-dspark", "ngram-simple",
+        "ngram-map-k", "ngram-map-k4v", "ngram-mod", "ngram-cache")), (BUILDS["embedded"], SPECULATION)])
+def test_the_types_that_a_build_offers(manifest, expected):
+    assert types_of(manifest) == expected
 
 
 def test_servers_that_may_hold_secrets_stand_in_the_environment():

@@ -1,0 +1,118 @@
+"""What each route of the table takes and gives, for the OpenAPI document: one row a route."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Schema = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Body:
+    """`schema` of the request's body, None without one; `streams` says that the answer may be a stream."""
+
+    summary: str
+    schema: Schema | None = None
+    streams: bool = False
+    status: int = 200
+    answers: str | None = "application/json"
+    """The content type of its answer; None for an answer without a body."""
+    content: str = "application/json"
+    """That of the request."""
+    query: Mapping[str, Schema] = field(default_factory=dict)
+
+
+TEXT: Schema = {"type": "string"}
+MODEL: Schema = {"type": "string", "minLength": 1, "description": "A name that the list of models shows.",
+                 "example": "qwen3-0.6b:q4_k_m"}
+SWITCH: Schema = {"type": "boolean"}
+COUNT: Schema = {"type": "integer", "minimum": 1}
+ANY_OBJECT: Schema = {"type": "object"}
+NUMBERS: Schema = {"temperature": {"type": "number", "minimum": 0}, "top_p": {"type": "number", "minimum": 0}}
+
+
+def obj(required: str = "", **properties: Schema) -> Schema:
+    """An object with these properties, of which those named in `required` must be there."""
+    schema: Schema = {"type": "object", "properties": properties}
+    return {**schema, "required": required.split()} if required else schema
+
+
+def listed(item: Schema, **more: Any) -> Schema:
+    return {"type": "array", "items": item, **more}
+
+
+def one_of(*schemas: Schema) -> Schema:
+    return {"oneOf": list(schemas)}
+
+
+PARTS = one_of(TEXT, listed(obj("type", type=TEXT, text=TEXT)))
+TURN = obj("role content", role={"type": "string", "enum": ["system", "user", "assistant"]}, content=PARTS)
+TURNS = listed(TURN, minItems=1)
+OLLAMA_TURN = obj("role content", role={"type": "string", "enum": ["system", "user", "assistant", "tool"]},
+                  content=TEXT, images=listed(TEXT))
+FUNCTION = obj("type function", type={"type": "string", "enum": ["function"]},
+               function=obj("name", name=TEXT, description=TEXT, parameters=ANY_OBJECT))
+KEEP_ALIVE = one_of({"type": "integer"}, TEXT)
+OLLAMA_SHAPE = {"model": MODEL, "stream": SWITCH, "options": ANY_OBJECT, "keep_alive": KEEP_ALIVE}
+NAMED = obj("model", model=MODEL)
+INPUTS = one_of(TEXT, listed(TEXT, minItems=1))
+
+ERRORS: dict[str, Schema] = {
+    # dialect: its error object
+    "openai": obj("error", error=obj("message type", message=TEXT, type=TEXT, param={}, code={})),
+    "anthropic": obj("type error", type=TEXT, error=obj("type message", type=TEXT, message=TEXT)),
+    "ollama": obj("error", error=TEXT),
+}
+
+BODIES: dict[tuple[str, str], Body] = {
+    ("GET", "/"): Body("What Ollama's clients look for.", answers="text/plain"),
+    ("GET", "/healthz"): Body("Whether the gateway lives."),
+    ("GET", "/openapi.json"): Body("This document."),
+    ("GET", "/metrics"): Body("The gateway's counts, for Prometheus.", answers="text/plain"),
+    # OpenAI
+    ("POST", "/v1/chat/completions"): Body("Answer a conversation.", obj(
+        "model messages", model=MODEL, messages=TURNS, stream=SWITCH, max_tokens=COUNT, max_completion_tokens=COUNT,
+        tools=listed(FUNCTION), response_format=ANY_OBJECT, **NUMBERS), streams=True),
+    ("POST", "/v1/completions"): Body("Go on with a text.", obj(
+        "model prompt", model=MODEL, prompt=TEXT, stream=SWITCH, max_tokens=COUNT, **NUMBERS), streams=True),
+    ("POST", "/v1/embeddings"): Body("Vectors of texts.", obj(
+        "model input", model=MODEL, input=INPUTS, encoding_format={"type": "string", "enum": ["float", "base64"]})),
+    ("GET", "/v1/models"): Body("The models that can be asked."),
+    ("GET", "/v1/models/{name}"): Body("One of them."),
+    ("GET", "/v1/models/{name}/{more}"): Body("One whose name holds a slash."),
+    ("GET", "/v1/models/{name}/{more}/{most}"): Body("One whose name holds two."),
+    # Anthropic
+    ("POST", "/v1/messages"): Body("Answer a conversation.", obj(
+        "model messages max_tokens", model=MODEL, messages=TURNS, max_tokens=COUNT, stream=SWITCH, system=PARTS,
+        stop_sequences=listed(TEXT), tools=listed(obj("name input_schema", name=TEXT, input_schema=ANY_OBJECT)),
+        **NUMBERS), streams=True),
+    ("POST", "/v1/messages/count_tokens"): Body("How many tokens that would be.", obj(
+        "model messages", model=MODEL, messages=TURNS, system=PARTS)),
+    # Ollama
+    ("POST", "/api/chat"): Body("Answer a conversation; without messages: load the model.", obj(
+        "model", messages=listed(OLLAMA_TURN), format=one_of(TEXT, ANY_OBJECT), tools=listed(FUNCTION), think=SWITCH,
+        **OLLAMA_SHAPE), streams=True),
+    ("POST", "/api/generate"): Body("Answer a prompt; without one: load the model.", obj(
+        "model", prompt=TEXT, system=TEXT, raw=SWITCH, format=one_of(TEXT, ANY_OBJECT), images=listed(TEXT),
+        **OLLAMA_SHAPE), streams=True),
+    ("POST", "/api/embed"): Body("Vectors of texts.", obj(
+        "model input", model=MODEL, input=INPUTS, truncate=SWITCH, keep_alive=KEEP_ALIVE)),
+    ("POST", "/api/embeddings"): Body("The vector of a text, as older clients ask for it.", obj(
+        "model prompt", model=MODEL, prompt=TEXT)),
+    ("GET", "/api/version"): Body("The version."),
+    ("GET", "/api/tags"): Body("The installed models."),
+    ("GET", "/api/ps"): Body("The loaded models."),
+    ("POST", "/api/show"): Body("One model in detail.", NAMED),
+    ("POST", "/api/explain"): Body("How a model is loaded, or would be, and why.", NAMED),
+    ("POST", "/api/pull"): Body("Get a model.", obj("model", model=MODEL, stream=SWITCH), streams=True),
+    ("DELETE", "/api/delete"): Body("Remove a model.", NAMED),
+    ("POST", "/api/create"): Body("Make a model of another one, or of uploaded files.", obj(
+        "model", model=MODEL, **{"from": TEXT}, files=ANY_OBJECT, parameters=ANY_OBJECT, system=TEXT, template=TEXT,
+        stream=SWITCH), streams=True),
+    ("POST", "/api/copy"): Body("Give a model another name.", obj("source destination", source=MODEL,
+                                                                 destination=MODEL), answers=None),
+    ("POST", "/api/push"): Body("Refused: this server has nowhere to push to.", NAMED, streams=True),
+    ("HEAD", "/api/blobs/{digest}"): Body("Whether an uploaded file is here.", answers=None),
+    ("POST", "/api/blobs/{digest}"): Body("Upload a file.", {"type": "string", "format": "binary"}, status=201,
+                                          answers=None, content="application/octet-stream"),
+}

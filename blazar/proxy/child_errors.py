@@ -1,0 +1,40 @@
+"""A child's error, as it told it, as an error of ours.
+
+llama.cpp answers 500 to some requests that are at fault themselves; those are told apart by its words.
+"""
+
+from typing import Any
+
+from blazar.errors import BlazarError, ChildFailed, ChildRefused
+from blazar.proxy.exchange import Exchange
+from blazar.proxy.tokens import too_long
+
+TOO_LONG = "exceed_context_size_error"
+"""llama.cpp's word for a prompt that it cannot read whole."""
+REQUEST_AT_FAULT = (
+    "Failed to parse tools", "Failed to parse messages", "Failed to parse tool call arguments", "Unsupported param",
+    "image input is not supported", "audio input is not supported", "video input is not supported",
+    "Failed to load image", "Failed to download image", "Invalid base64", "Multimodal data provided",
+    "Cannot use both json_schema and grammar", "Cannot specify grammar with tools", "Cannot specify both content",
+    "Only no echo is supported", "\"prompt\" is required", "Unknown reasoning format", "Jinja Exception",
+)
+"""How the message of such a 500 begins, perhaps after other words."""
+UNLIKE_OURS = (401, 403, 404, 405)
+"""What a child says with these concerns the gateway, not its client."""
+
+
+def child_error(exchange: Exchange, told: Any, status: int) -> BlazarError:
+    """What a child `told`, its error object or only words, with this status; a 4xx keeps its status."""
+    if isinstance(told, dict) and told.get("type") == TOO_LONG:
+        tokens, limit = told.get("n_prompt_tokens"), told.get("n_ctx")
+        if isinstance(tokens, int) and isinstance(limit, int):
+            return too_long(exchange, tokens, limit)
+    message = told.get("message") if isinstance(told, dict) else told
+    message = message if isinstance(message, str) and message else f"it answered with status {status}"
+    code = told.get("code") if isinstance(told, dict) else None
+    status = code if isinstance(code, int) and 400 <= code <= 599 else status
+    if status == 500 and any(words in message for words in REQUEST_AT_FAULT):
+        status = 400
+    if 400 <= status < 500 and status not in UNLIKE_OURS:
+        return ChildRefused(message, status=status)
+    return ChildFailed(model=exchange.model, reason=message)

@@ -1,0 +1,233 @@
+"""Children that are changed while the daemon runs: a real fleet with the stub engine, on a clock of the test's."""
+
+import os
+import socket
+import time
+
+import pytest
+
+from blazar.config.config import Config
+from blazar.config.effective import effective
+from blazar.config.registry import SETTINGS
+from blazar.control import Link
+from blazar.engines.llamacpp import LlamaCpp
+from blazar.models.base import close_database
+from blazar.paths import Paths
+from blazar.store.store import Store
+from blazar.supervisor import processes
+from blazar.supervisor.child import Means
+from blazar.supervisor.fleet import Fleet
+from blazar.supervisor.loader import Loader
+from blazar.supervisor.loop import Loop
+from blazar.supervisor.pool import Pool
+from blazar.supervisor.states import State
+from blazar.supervisor.tuner import Tuner
+from blazar.supervisor.workers import Workers
+from tests.support.daemon import STUB_ENGINE
+from tests.support.stub_model import install_stub, play
+
+PATIENCE = 20.0
+"""Seconds of the real clock for one change."""
+
+
+class Clock:
+    """Goes on by itself, and by leaps."""
+
+    leapt = 0.0
+
+    def __call__(self):
+        return time.monotonic() + self.leapt
+
+
+class Bench:
+    def __init__(self, folder, **settings):
+        config = Config.from_dict({"idle_timeout_secs": 0, **settings})
+        self.clock = Clock()
+        self.loop = Loop(self.clock)
+        self.paths = Paths(folder / "data").ensure()
+        self.model = install_stub(self.paths, "solo:q4_0", folder)
+        store, pool, tuned = Store(self.paths), Pool(self.loop), {}
+        self.workers = Workers(self.loop)
+        loader = Loader(store, self.paths, [LlamaCpp(SETTINGS.values())],
+                        lambda model, own: effective(config, model, own), str(STUB_ENGINE), None, True, tuned=tuned)
+        self.fleet = Fleet(Means(self.loop, pool, self.paths, loader.prepare, lambda: self.loop.post(
+            self.fleet.schedule)), self.workers, max_loaded=1, keep_alive=-1.0)
+        self.tuner = Tuner(self.loop, pool, self.workers, self.fleet, config, loader.loses_nothing, tuned)
+        self.drains = []
+        ours, theirs = socket.socketpair()
+        self.far = Link(theirs, self.hear).start()
+        self.near = Link(ours, lambda link, message: None).start()
+        self.workers.join(self.near, os.getpid(), ())
+
+    def hear(self, link, message):
+        if message["kind"] == "usage":
+            link.answer(message, children={})
+        elif message["kind"] == "drain":
+            self.drains.append(message)
+
+    def turn_until(self, probe):
+        ends = time.monotonic() + PATIENCE
+        while not (found := probe()):
+            assert time.monotonic() < ends, "it did not happen"
+            self.loop.turn(0.02)
+        return found
+
+    def load(self):
+        got = []
+        self.fleet.ensure_ready(self.model, lambda endpoint, error: got.append((endpoint, error)))
+        self.turn_until(lambda: got)
+        assert got[0][1] is None
+        return self.child
+
+    @property
+    def child(self):
+        return next(iter(self.fleet._children.values()))
+
+    @property
+    def argv(self):
+        return self.child.prepared.command.argv
+
+    def seconds(self, count, in_flight):
+        """So many looks, one a second, while so many requests are under way."""
+        for _ in range(count):
+            if self.child.state is not State.READY:
+                return
+            self.workers.report(self.near, {self.child.id: {"in_flight": in_flight, "last_used": self.clock()}})
+            self.tuner.look(self.child)
+            self.clock.leapt += 1.0
+            while not self.loop._calls.empty():
+                self.loop.turn(0.0)
+
+    def reshaped(self):
+        """Let what was begun come to its end; the child that serves then."""
+        before = self.child.id
+        self.turn_until(lambda: self.drains)
+        self.far.answer(self.drains.pop())
+        self.turn_until(lambda: self.child.id != before and self.child.state is State.READY)
+        return self.child
+
+    def settle(self):
+        """Let the threads end that were begun; nothing is drained by them."""
+        kept = self.tuner._places[self.model]
+        self.turn_until(lambda: not kept.busy)
+        assert self.drains == [] and self.child.state is State.READY
+
+    def close(self):
+        self.fleet.kill()
+        processes.end(processes.marked(self.paths.data_dir_id))
+        self.far.close()
+        close_database()
+
+
+@pytest.fixture
+def bench(tmp_path):
+    made = []
+
+    def make(**settings):
+        made.append(Bench(tmp_path, **settings))
+        made[0].load()
+        return made[0]
+
+    yield make
+    made[0].close()
+
+
+def test_a_slot_more_after_a_minute_and_no_stream_is_cut(bench):
+    bench = bench(default_ctx=512)
+    bench.child.keep_for(1234.0)
+    pid = bench.child.pid
+    bench.seconds(61, in_flight=2)
+    bench.turn_until(lambda: bench.drains)
+    assert (bench.child.state, bench.child.pid) == (State.DRAINING, pid) and processes.is_alive(pid)
+    child = bench.reshaped()
+    assert child.endpoint.slots == 2 and child.keep_alive == child.endpoint.keep_alive == 1234.0
+    assert bench.argv[bench.argv.index("--ctx-size") + 1] == "1024" and not processes.is_alive(pid)
+    lines = {line.what: line for line in child.prepared.launch.plan.lines}
+    assert (lines["adapted"].value, lines["adapted"].setting) == ("slots = 2", "adaptive_slots")
+    bench.seconds(61, in_flight=2)
+    assert bench.drains == [] and child.state is State.READY
+
+
+def test_it_stays_so_when_the_model_is_loaded_again(bench):
+    bench = bench(default_ctx=512)
+    bench.seconds(61, in_flight=2)
+    gone = []
+    bench.reshaped()
+    bench.fleet.evict(bench.model, gone.append)
+    bench.turn_until(lambda: bench.drains)
+    bench.far.answer(bench.drains.pop())
+    bench.turn_until(lambda: gone)
+    assert bench.load().endpoint.slots == 2
+
+
+@pytest.mark.parametrize("settings", [
+    {"slots": 1}, {"deterministic": True}, {"model_overrides": {"solo": {"slots": 1}}}])
+def test_slots_that_somebody_chose_stay(bench, settings):
+    bench = bench(default_ctx=512, **settings)
+    bench.seconds(130, in_flight=5)
+    assert bench.drains == [] and bench.child.endpoint.slots == 1
+
+
+def test_speculation_is_parked_and_restored(bench):
+    bench = bench(default_ctx=512, spec_auto_manage=True, adaptive_slots=False)
+    assert bench.argv[bench.argv.index("--spec-type") + 1] == "ngram-mod" and "--metrics" in bench.argv
+    assert bench.tuner.governors() == {bench.model: {"spec": "active"}}
+    bench.seconds(61, in_flight=3)
+    bench.seconds(61, in_flight=3)
+    bench.reshaped()
+    assert "--spec-type" not in bench.argv and bench.tuner.governors() == {bench.model: {"spec": "parked"}}
+    kept = bench.tuner._places[bench.model]
+    for count in range(1, 10):
+        bench.seconds(61, in_flight=0)
+        bench.turn_until(lambda count=count: kept.spec.quiet == count)
+    bench.seconds(61, in_flight=0)
+    bench.reshaped()
+    assert "--spec-type" in bench.argv and bench.tuner.governors() == {bench.model: {"spec": "active"}}
+
+
+@pytest.mark.parametrize("settings", [
+    {"model_overrides": {"solo": {"spec": "ngram"}}},
+    {"model_overrides": {"solo": {"extra_args": ["--spec-type", "ngram-mod"]}}}])
+def test_speculation_that_somebody_chose_stays(bench, settings):
+    bench = bench(default_ctx=512, adaptive_slots=False, **{"spec_auto_manage": True, **settings})
+    before = bench.argv
+    bench.seconds(200, in_flight=3)
+    bench.settle()
+    assert bench.argv == before
+
+
+def test_micro_batches_grow_and_shrink(bench):
+    bench = bench(default_ctx=512, ubatch_auto=True, adaptive_slots=False)
+    for tokens in ("1024", "2048"):
+        bench.seconds(122, in_flight=3)
+        bench.reshaped()
+        assert bench.argv[bench.argv.index("--ubatch-size") + 1] == tokens
+        assert bench.tuner.governors() == {bench.model: {"ubatch": tokens}}
+    bench.seconds(200, in_flight=3)
+    bench.settle()
+    bench.seconds(660, in_flight=0)
+    bench.reshaped()
+    assert bench.argv[bench.argv.index("--ubatch-size") + 1] == "1024"
+
+
+def test_a_change_with_which_it_does_not_load_is_taken_back(bench):
+    bench = bench(default_ctx=512)
+    bench.seconds(61, in_flight=2)
+    play(bench.paths, bench.child.prepared.launch.facts["digest"], crash_at_load=3)
+    bench.turn_until(lambda: bench.drains)
+    bench.far.answer(bench.drains.pop())
+    kept = bench.tuner._places[bench.model]
+    bench.turn_until(lambda: not kept.busy)
+    play(bench.paths, bench.child.prepared.launch.facts["digest"])
+    assert bench.child.state is State.ABSENT
+    bench.clock.leapt += 60.0
+    assert bench.load().endpoint.slots == 1
+    bench.seconds(130, in_flight=2)
+    assert bench.drains == []
+
+
+@pytest.mark.parametrize("settings", [{"ubatch_size": 256}, {"batch_size": 512}])
+def test_micro_batches_that_somebody_chose_stay(bench, settings):
+    bench = bench(default_ctx=512, ubatch_auto=True, adaptive_slots=False, **settings)
+    bench.seconds(200, in_flight=3)
+    bench.settle()
