@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tests.support.soak.questions import PATHS, PROMPTS, Outcome, Question, ask
 
-TOKENS = (8, 24, 50)
+TOKENS = (5, 14, 50)
 LONG = 1500
 """Words of a prompt that takes the engine a moment."""
 ENDLESS = 2000

@@ -1,7 +1,7 @@
 """What the engine itself answers to the soak's questions, and whether an answer that came through is the same."""
 
 import json
-from dataclasses import replace
+from collections.abc import Sequence
 
 from blazar.transport import Endpoint, connection_to
 from tests.support.soak.questions import PATHS, PATIENCE, READ, Outcome, Question
@@ -20,13 +20,16 @@ class Expected:
         self._close: set[Same] = set()
         """Questions with an answer that the rounding of a neighbour may turn into another."""
 
-    def learn(self, endpoint: Endpoint, question: Question) -> None:
-        """Ask that question, in OpenAI's dialect, whole and as a stream."""
-        for asked in (question, replace(question, stream=True)):
-            status, answer = exchange(endpoint, "POST", PATHS["openai"], json.dumps(asked.body()))
-            self._answers[_same(asked)] = READ["openai"](asked, status, answer)
-        if _is_close(endpoint, question):
-            self._close |= {_same(question), _same(replace(question, stream=True))}
+    def learn(self, endpoint: Endpoint, model: str, prompt: str, tokens: Sequence[int]) -> None:
+        """Ask for answers of each of these lengths, in OpenAI's dialect, whole and as a stream."""
+        leads = _leads(endpoint, Question("openai", False, model, prompt, max(tokens)))
+        for most in tokens:
+            for stream in (False, True):
+                question = Question("openai", stream, model, prompt, most)
+                status, answer = exchange(endpoint, "POST", PATHS["openai"], json.dumps(question.body()))
+                self._answers[_same(question)] = READ["openai"](question, status, answer)
+                if min(leads[:most], default=CLEAR) < CLEAR:
+                    self._close.add(_same(question))
 
     def compares(self, question: Question) -> bool:
         return _same(question) not in self._close
@@ -60,10 +63,11 @@ def _same(question: Question) -> Same:
     return question.model, question.prompt, question.tokens, streamed
 
 
-def _is_close(endpoint: Endpoint, question: Question) -> bool:
-    """Whether a second token was nearly as likely as the chosen one, anywhere in the answer."""
+def _leads(endpoint: Endpoint, question: Question) -> list[float]:
+    """By how much each token of the answer was likelier than the next best; 0 where the engine had guessed it ahead
+    and does not say, as it does once it has written the same before."""
     body = {**question.body(), "logprobs": True, "top_logprobs": 2}
     _, answer = exchange(endpoint, "POST", PATHS["openai"], json.dumps(body))
     tokens = json.loads(answer)["choices"][0].get("logprobs", {}).get("content", [])  # none of an empty answer
-    leads = [abs(token["top_logprobs"][0]["logprob"] - token["top_logprobs"][1]["logprob"]) for token in tokens]
-    return min(leads, default=CLEAR) < CLEAR
+    best = [[one["logprob"] for one in token["top_logprobs"]] for token in tokens]
+    return [abs(two[0] - two[1]) if len(two) == 2 else 0.0 for two in best]
