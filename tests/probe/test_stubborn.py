@@ -111,7 +111,7 @@ WAYS: dict[Callable[[Stubborn], None], dict[str, int]] = {
 }
 
 
-@pytest.mark.parametrize("transport", DAEMONS)
+@pytest.mark.parametrize("transport", ["tcp", pytest.param("unix", marks=pytest.mark.slow)])
 def test_they_are_ended_by_force(tmp_path, transport):
     with contextlib.ExitStack() as stack, ThreadPoolExecutor(len(WAYS)) as pool:
         children = {}
