@@ -11,6 +11,7 @@ from functools import partial
 from blazar.errors import BlazarError, LoadFailed
 from blazar.hardware.census import Census
 from blazar.planner.installed import refused
+from blazar.planner.need import Need
 from blazar.planner.plan import Refusal
 from blazar.supervisor.child import Child, Waiter, Weighed
 from blazar.supervisor.fleet import Fleet
@@ -110,6 +111,7 @@ class Sight:
     def _refuse_unfit(self, place: str) -> None:
         """Raise the refusal of a child that does not fit with its projector. On a thread."""
         need = self._weigh(place).need
+        assert isinstance(need, Need), "a router's models have theirs from the start"
         found = need.plan(need.machine(self._look()))
         if isinstance(found, Refusal):
             raise refused(model_at(place), found)

@@ -15,6 +15,7 @@ from blazar.paths import Paths
 from blazar.store.store import Store
 from blazar.supervisor import processes
 from blazar.supervisor.child import Means
+from blazar.supervisor.daemon import router_of
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.loader import Loader
 from blazar.supervisor.loop import Loop
@@ -24,6 +25,7 @@ from blazar.supervisor.states import State
 from blazar.supervisor.tuner import Tuner
 from blazar.supervisor.workers import Workers
 from tests.support.daemon import STUB_ENGINE
+from tests.support.routers import STUB_ROUTER
 from tests.support.stub_model import install_stub
 
 PATIENCE = 20.0
@@ -49,11 +51,13 @@ class Bench:
         store, pool, tuned, shown = Store(self.paths), Pool(self.loop), {}, set()
         self.workers = Workers(self.loop)
         loader = Loader(store, self.paths, [LlamaCpp(SETTINGS.values())],
-                        lambda model, own: effective(config, model, own), str(STUB_ENGINE), None, True, tuned=tuned,
-                        shown=shown)
+                        lambda model, own: effective(config, model, own),
+                        str(STUB_ROUTER if config.router else STUB_ENGINE), None, True, tuned=tuned,
+                        router=router_of(config, self.paths), shown=shown)
         means = Means(self.loop, pool, self.paths, loader.weigh, census, lambda: self.loop.post(self.fleet.schedule),
                       lambda digests: None)
-        self.fleet = Fleet(means, self.workers, max_loaded=1, keep_alive=-1.0, shown=shown)
+        self.fleet = Fleet(means, self.workers, max_loaded=1, keep_alive=-1.0, router=config.router,
+                           shown=shown)
         self.tuner = Tuner(self.loop, pool, self.workers, self.fleet, config, loader.loses_nothing, tuned)
         self.sight = Sight(self.loop, pool, self.fleet, loader.weigh, census, shown)
         self.drains = []

@@ -57,6 +57,15 @@ def test_slots_that_somebody_chose_stay(bench, settings):
     assert bench.drains == [] and bench.child.endpoint.slots == 1
 
 
+def test_a_router_is_left_alone(bench):
+    bench = bench(default_ctx=512, router=True, spec_auto_manage=True, ubatch_auto=True)
+    assert bench.child.endpoints()[bench.model].slots == 1
+    bench.seconds(700, in_flight=5)
+    assert bench.drains == [] and bench.child.id == "router#1" and bench.tuner.governors() == {}
+    kept = bench.tuner._places["router"]
+    assert not kept.busy and kept.refused == set(), "nothing was even tried"
+
+
 def test_speculation_is_parked_and_restored(bench):
     bench = bench(default_ctx=512, spec_auto_manage=True, adaptive_slots=False)
     assert bench.argv[bench.argv.index("--spec-type") + 1] == "ngram-mod" and "--metrics" in bench.argv
