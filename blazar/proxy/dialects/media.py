@@ -12,8 +12,10 @@ from blazar.errors import RequestRefused
 from blazar.proxy.dialects import images
 from blazar.proxy.dialects.fields import refuse
 
-MARKS = (b'_url"', b'"input_', b"multimodal_data")
-"""One of these stands in every body that shows something."""
+STEP = 1 << 16
+"""Bytes of a body that are searched in one go."""
+OVERLAP = 32
+"""More than the longest of what is searched for."""
 _DISGUISED = re.compile(rb"\\u00(?:5[fF]|6[1-9a-fA-F]|7[0-9aA])")
 """A small letter, or an underscore, that was written as an escape: no JSON writer does that."""
 MOST = 100
@@ -29,9 +31,21 @@ _SOUNDS = (b"ID3", b"fLaC", b"OggS", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2", b"\x
 _MATROSKA = b"\x1a\x45\xdf\xa3"
 
 
-def may_show(body: bytes) -> bool:
-    """Whether a request's body may show something. False is certain."""
-    return any(mark in body for mark in MARKS) or (b"\\u00" in body and _DISGUISED.search(body) is not None)
+def may_show(body: bytes, pause: Callable[[], None] = lambda: None) -> bool:
+    """Whether a request's body may show something. False is certain; `pause` is called between steps."""
+    if len(body) <= STEP:
+        return _has_mark(body)
+    for start in range(0, len(body), STEP):
+        if _has_mark(body[start:start + STEP + OVERLAP]):
+            return True
+        pause()
+    return False
+
+
+def _has_mark(text: bytes) -> bool:
+    # A single byte is found fastest, and all that is looked for has one of these two.
+    return (b"_" in text and (b'_url"' in text or b'"input_' in text or b"multimodal_data" in text)) or (
+        b"\\u00" in text and _DISGUISED.search(text) is not None)
 
 
 def shown(asked: dict[str, Any], pause: Callable[[], None]) -> set[str]:

@@ -19,7 +19,7 @@ class Media:
         self._pause = pause
 
     def __call__(self, exchange: Exchange) -> None:
-        if media.may_show(exchange.upstream_body):
+        if media.may_show(exchange.upstream_body, self._pause):
             self._look(exchange)
 
     def _look(self, exchange: Exchange) -> None:

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from blazar.errors import RequestRefused
-from blazar.proxy.dialects.media import MOST, may_show, shown
+from blazar.proxy.dialects.media import MOST, STEP, may_show, shown
 from tests.support.tiny_mmproj import png
 
 PICTURE = base64.b64encode(png(1, 2, 3, side=2)).decode()
@@ -86,12 +86,16 @@ def test_what_shows_nothing(odd):
 
 
 def test_bytes_tell_whether_to_look():
-    for part in ({"type": "image_url", "image_url": URL}, {"type": "input_audio", "input_audio": {"data": WAV}},
+    tails = []
+    assert not may_show(b"x" * (3 * STEP), lambda: tails.append(1)) and len(tails) == 3, "with pauses"
+    for part in ({"type": "image_url", "image_url": "x"}, {"type": "input_audio", "input_audio": {"data": WAV}},
                  {"type": "video_url", "video_url": {}}, {"type": "input_video", "input_video": {}}):
         body = json.dumps(asked(part))
         assert may_show(body.encode())
         for letter in "_iu":
             assert may_show(body.replace(letter, f"\\u00{ord(letter):02x}").encode()), "an escape hides nothing"
+        for start in range(STEP - len(body), STEP + 2):
+            assert may_show(b" " * start + body.encode() + b" " * STEP), "wherever it stands"
     assert may_show(b'{"prompt": {"multimodal_data": []}}')
     assert may_show(b'{"prompt": {"multi\\u006Dodal_data": []}}')
     for text in ("plain", "\xfc\xdf \u4f60", 'they write "image_url" in JSON', "a 'video_url'", "<b>&amp;</b>"):
