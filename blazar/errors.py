@@ -443,6 +443,12 @@ class Unauthenticated(BlazarError):
     status = 401
 
 
+class KeyGone(Unauthenticated):
+    """the API key that made this batch is no longer among [[keys]], so the rest of the batch is not run"""
+
+    slug = "key-gone"
+
+
 class ModelForbidden(BlazarError):
     """API key {key_name!r} may not use model {model!r}; it may use: {allowed}"""
 

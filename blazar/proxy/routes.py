@@ -1,6 +1,9 @@
 """THE route table: what is served where, in which dialect, through which stages. The docs read it too."""
 
+import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from blazar.proxy.pipeline import ASKING, GENERATION
 
@@ -90,3 +93,9 @@ def dialect_of(path: str) -> str:
         if path == prefix or path.startswith(prefix + "/"):
             return dialect
     return "openai"
+
+
+def resource_of(route: Route) -> Callable[[Any, Any, Route], None]:
+    """The function that serves a route: it gets the Gateway, the Request and the route."""
+    module, _, function = route.resource.partition(".")
+    return getattr(importlib.import_module(f"blazar.proxy.resources.{module}"), function)
