@@ -194,8 +194,10 @@ class Exchange:
     payload: dict[str, Any]
     upstream_path: str = "/v1/chat/completions"
     upstream_body: bytes = b""
+    method: str = "POST"
+    """How the child is asked."""
     needs: str = "completion"
-    """The capability that the model must have."""
+    """The capability that the model must have; '' where any will do."""
     stops: tuple[str, ...] = ()
     """Texts at which the answer ends, for the dialects that translate."""
     inputs: Inputs | None = None

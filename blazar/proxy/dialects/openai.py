@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from blazar.errors import DailyQuotaExceeded, PromptTooLong, QuotaExceeded
-from blazar.proxy.dialects import openai_embeddings
+from blazar.proxy.dialects import openai_embeddings, rerank
 from blazar.proxy.dialects.dialect import Dialect
 from blazar.proxy.dialects.fields import boolean, model_name, public
 from blazar.proxy.exchange import Embedded, Exchange
@@ -14,7 +14,9 @@ from blazar.proxy.json import dumps
 from blazar.proxy.json_scan import BodyReader
 from blazar.transport import Endpoint
 
-PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
+PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions", "infill": "/infill"}
+WHOLE = ("tokenize", "detokenize")
+"""Operations whose body is read whole, and that any model can do."""
 
 READ = frozenset({"model", "stream", "mcp", "max_tokens", "max_completion_tokens", "n", "store", "metadata"})
 """The fields that the gateway itself reads: all that is known of a large body."""
@@ -40,6 +42,14 @@ class OpenAIDialect(Dialect):
             payload = self._reader.whole(body)
             return Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload), stream=False,
                             body=body, payload=payload, needs="embedding", inputs=openai_embeddings.inputs(payload))
+        if operation == "rerank":
+            payload = self._reader.whole(body)
+            return Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload), stream=False,
+                            body=body, payload=payload, needs="rerank", draft=rerank.ranking(payload))
+        if operation in WHOLE:
+            payload = self._reader.whole(body)
+            return Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload), stream=False,
+                            body=body, payload=payload, needs="")
         payload = self._reader.fields(body, READ)
         return Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload),
                         stream=boolean(payload, "stream", default=False), body=body, payload=payload,
