@@ -31,7 +31,7 @@ def _scores(exchange: Exchange, answer: dict[str, Any], count: int) -> list[floa
         if isinstance(rows, list) else {}
     if set(found) != set(range(count)) or not all(_is_number(score) for score in found.values()):
         raise ChildFailed(model=exchange.model, reason=f"its answer is not one score for each of {count} documents")
-    return [found[index] for index in range(count)]
+    return [float(found[index] or 0) for index in range(count)]
 
 
 def _is_number(score: Any) -> bool:

@@ -52,6 +52,10 @@ def ended(sdk, id):
     return until(lambda: (found := sdk.batches.retrieve(id)).status in ENDED and found, 120, "the end of the batch")
 
 
+def until_answered(sdk, id, count):
+    until(lambda: sdk.batches.retrieve(id).request_counts.completed >= count, 60, f"{count} answers")
+
+
 def answers(sdk, file):
     return [json.loads(line) for line in sdk.files.content(file).text.splitlines()]
 
@@ -109,7 +113,7 @@ def test_killed_at_half_each_request_is_answered_once(daemon):
     sdk = client(daemon)
     batch = run(sdk, lines(24, max_tokens=24))
     for worth in (4, 12):
-        until(lambda worth=worth: sdk.batches.retrieve(batch.id).request_counts.completed >= worth, 60, "half")
+        until_answered(sdk, batch.id, worth)
         daemon.kill()
         daemon.start()
         sdk = client(daemon)
@@ -121,7 +125,7 @@ def test_killed_at_half_each_request_is_answered_once(daemon):
 def test_cancelled_it_keeps_what_was_answered(daemon):
     sdk = client(daemon)
     batch = run(sdk, lines(200, max_tokens=24))
-    until(lambda: sdk.batches.retrieve(batch.id).request_counts.completed >= 2, 60, "some answers")
+    until_answered(sdk, batch.id, 2)
     with pytest.raises(openai.ConflictError, match="cancel that first"):
         sdk.files.delete(batch.input_file_id)
     assert sdk.batches.cancel(batch.id).status == "cancelling"

@@ -8,15 +8,13 @@ from typing import Any
 from blazar.errors import DailyQuotaExceeded, PromptTooLong, QuotaExceeded
 from blazar.proxy.dialects import openai_embeddings, rerank
 from blazar.proxy.dialects.dialect import Dialect
-from blazar.proxy.dialects.fields import boolean, model_name, public
+from blazar.proxy.dialects.fields import boolean, model_name, public, refuse
 from blazar.proxy.exchange import Embedded, Exchange
 from blazar.proxy.json import dumps
 from blazar.proxy.json_scan import BodyReader
 from blazar.transport import Endpoint
 
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions", "infill": "/infill"}
-WHOLE = ("tokenize", "detokenize")
-"""Operations whose body is read whole, and that any model can do."""
 
 READ = frozenset({"model", "stream", "mcp", "max_tokens", "max_completion_tokens", "n", "store", "metadata"})
 """The fields that the gateway itself reads: all that is known of a large body."""
@@ -28,6 +26,21 @@ OUT_OF_QUOTA = "insufficient_quota"
 CODES = {QuotaExceeded.slug: "rate_limit_exceeded", DailyQuotaExceeded.slug: OUT_OF_QUOTA,
          PromptTooLong.slug: "context_length_exceeded"}
 """Codes that clients look for, by our slug; any other error has its slug as its code."""
+
+
+def _has_content(payload: dict[str, Any]) -> None:
+    if not isinstance(payload.get("content"), str):
+        refuse("content", "the text whose tokens are wanted", payload.get("content"))
+
+
+def _has_tokens(payload: dict[str, Any]) -> None:
+    tokens = payload.get("tokens")
+    if not isinstance(tokens, list) or not all(type(token) is int and token >= 0 for token in tokens):
+        refuse("tokens", "a list of whole numbers from 0", tokens)
+
+
+WHOLE = {"tokenize": _has_content, "detokenize": _has_tokens}
+"""Operations whose body is read whole, and that any model can do; with what is wrong is refused."""
 
 
 class OpenAIDialect(Dialect):
@@ -48,6 +61,7 @@ class OpenAIDialect(Dialect):
                             body=body, payload=payload, needs="rerank", draft=rerank.ranking(payload))
         if operation in WHOLE:
             payload = self._reader.whole(body)
+            WHOLE[operation](payload)
             return Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload), stream=False,
                             body=body, payload=payload, needs="")
         payload = self._reader.fields(body, READ)

@@ -38,7 +38,8 @@ def ranking(payload: dict[str, Any]) -> Ranking:
     top_n = integer(payload, "top_n")
     if top_n is not None and top_n < 1:
         refuse("top_n", "a number from 1", top_n)
-    return Ranking(query, [_text(one, number) for number, one in enumerate(given)], min(top_n or len(given), len(given)),
+    documents = [_text(one, number) for number, one in enumerate(given)]
+    return Ranking(query, documents, min(top_n or len(given), len(given)),
                    boolean(payload, "return_documents", default=True))
 
 
