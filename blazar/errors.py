@@ -613,11 +613,25 @@ class EnginePinUnknown(LoadFailed):
     slug = "engine-pin-unknown"
 
 
+class AdapterPathRefused(LoadFailed):
+    """{model} did not load: its adapter lies at {path}, and engines take adapters as a list with commas, colons and
+    quotes; choose a `--data-dir` without such signs in its path"""
+
+    slug = "adapter-path-refused"
+
+
 class FlagMissing(LoadFailed):
     """{model} did not load: {what} needs another engine, since {engine} {lack}; `blazar engine list` shows those that
     are here, `blazar engine update` gets the newest"""
 
     slug = "flag-missing"
+
+
+class RouterMissing(LoadFailed):
+    """router = true has no effect: the engine {engine} has no {flag}, so each model gets a child of its own;
+    `blazar engine update` installs a llama.cpp build that has it, or set router = false"""
+
+    slug = "router-missing"
 
 
 class ExtraArgsRefused(LoadFailed):
@@ -736,6 +750,13 @@ class ChildRefused(BlazarError):
     def __init__(self, message: str | None = None, *, status: int = 400, **facts: Any) -> None:
         super().__init__(message, **facts)
         self.status = status
+
+
+class RouterBusy(BlazarError):
+    """the router could not serve {model} just now: {reason}; try again"""
+
+    slug = "router-busy"
+    status = 503
 
 
 class PromptTooLong(BlazarError):

@@ -19,6 +19,9 @@ from blazar.store.shape import Shape
 TUNERS = {"slots": "adaptive_slots", "spec": "spec_auto_manage", "ubatch_size": "ubatch_auto"}
 """What may be changed while the daemon runs, and the setting that has it changed."""
 
+NOT_AT_ALL = (-1 << 62,) * 6
+"""What a model is worth that is not loaded: less than any that is."""
+
 
 @dataclass(frozen=True)
 class Offer:
@@ -42,6 +45,7 @@ class Need:
     """Bytes of the model's files."""
     workers: Sequence[Worker] = ()
     silent: Sequence[str] = ()
+    gone: Sequence[tuple[str, str]] = ()
     uses_cards: bool = True
     is_mapped: bool = True
     """Whether the engine maps the weights, so that the pages of the file are what it reads."""
@@ -79,7 +83,8 @@ class Need:
     def machine(self, census: Census) -> Machine:
         """With nothing on it."""
         workers = machine_of(census, self.workers, self.uses_cards, now=True).workers
-        return replace(machine_of(census, self.workers, self.uses_cards, silent=self.silent), workers=workers)
+        return replace(machine_of(census, self.workers, self.uses_cards, silent=self.silent, gone=self.gone),
+                       workers=workers)
 
 
 def held_by(found: Plan, machine: Machine, is_mapped: bool = True) -> Held:
