@@ -3,6 +3,8 @@
 Too large for every run: `pytest -m frameworks tests/integration/test_frameworks.py` where they are installed.
 """
 
+import functools
+import json
 import os
 import shutil
 import subprocess
@@ -10,36 +12,34 @@ import sys
 
 import pytest
 
+from tests.support.gateway_under_test import MODEL as SCRIPTED
+from tests.support.gateway_under_test import GatewayUnderTest
+from tests.support.scripted_child import STREAM_HEAD, chunked, json_answer
 from tests.support.shell import Shell
 from tests.support.tiny_gguf import tiny_gguf
+from tests.support.wire import call, chunk, counts, sse
 
 pytestmark = pytest.mark.frameworks
 
 MODEL = "solo:f32"
-TOOLS_TEMPLATE = (
-    "{% if tools %}<|im_start|>system\n{{ tools | tojson }}<|im_end|>\n{% endif %}"
-    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}"
-    "{% for call in message.tool_calls or [] %}<tool_call>{{ call | tojson }}</tool_call>{% endfor %}<|im_end|>\n"
-    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
-
-
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory):
     shell = Shell(tmp_path_factory.mktemp("frameworks"))
-    shell.ok("pull", str(tiny_gguf(shell.home / "solo.gguf", template=TOOLS_TEMPLATE)), "--name", MODEL)
+    shell.ok("pull", str(tiny_gguf(shell.home / "solo.gguf")), "--name", MODEL)
     shell.start()
     yield shell
     shell.stop()
 
 
-def langchain(kind, url):
+def langchain(kind, url, model=MODEL):
     """A chat model of LangChain that asks in this dialect."""
     module = pytest.importorskip(f"langchain_{kind}")
     if kind == "openai":
-        return module.ChatOpenAI(model=MODEL, base_url=f"{url}/v1", api_key="none", max_tokens=24, temperature=0)
+        return module.ChatOpenAI(model=model, base_url=f"{url}/v1", api_key="none", max_tokens=24, temperature=0,
+                                 stream_usage=True)
     if kind == "ollama":
-        return module.ChatOllama(model=MODEL, base_url=url, num_predict=24, temperature=0)
-    return module.ChatAnthropic(model=MODEL, base_url=url, api_key="none", max_tokens=24, temperature=0)
+        return module.ChatOllama(model=model, base_url=url, num_predict=24, temperature=0)
+    return module.ChatAnthropic(model=model, base_url=url, api_key="none", max_tokens=24, temperature=0)
 
 
 def same(whole, streamed):
@@ -58,8 +58,33 @@ def test_langchain_chats_and_streams_the_same(daemon, kind):
     assert whole.usage_metadata["input_tokens"] == streamed.usage_metadata["input_tokens"] > 0
 
 
-@pytest.mark.parametrize("kind", ["openai", "anthropic"])
-def test_langchain_calls_a_tool(daemon, kind):
+@pytest.fixture(scope="module")
+def calling(tmp_path_factory):
+    """A gateway whose engine answers everything with a call of the tool `light`: noise calls none on its own."""
+    with GatewayUnderTest(tmp_path_factory.mktemp("calling"), installed=(MODEL, SCRIPTED)) as gateway:
+        gateway.supervisor.facts[SCRIPTED] = {"capabilities": ["completion", "tools"]}
+        gateway.supervisor.push()
+        gateway.child.play = call_light
+        yield f"http://127.0.0.1:{gateway.supervisor.port}"
+
+
+def call_light(conversation):
+    asked = json.loads(conversation.request.body)
+    assert asked["tools"][0]["function"]["name"] == "light", asked
+    called = call(0, '{"on": true}', "call_1", "light")
+    if asked.get("stream"):
+        conversation.send(STREAM_HEAD + chunked(sse([
+            chunk(role="assistant"), chunk(tool_calls=[called]), chunk(reason="tool_calls"), counts()])))
+    else:
+        message = {"role": "assistant", "content": None, "tool_calls": [{**called, "type": "function"}]}
+        conversation.send(json_answer(json.dumps({
+            "id": "c", "object": "chat.completion", "created": 1, "model": SCRIPTED, "usage": {
+                "prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+            "choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}]}).encode()))
+
+
+@pytest.mark.parametrize("kind", ["openai", "ollama", "anthropic"])
+def test_langchain_calls_a_tool(calling, kind):
     tools = pytest.importorskip("langchain_core.tools")
 
     @tools.tool
@@ -67,21 +92,12 @@ def test_langchain_calls_a_tool(daemon, kind):
         """Turn the light on or off."""
         return "done"
 
-    model = langchain(kind, daemon.url).bind_tools([light], tool_choice="any").bind(max_tokens=400)
-    call, = model.invoke("Turn the light on.").tool_calls
-    assert call["name"] == "light" and isinstance(call["args"]["on"], bool)
-
-
-def test_langchain_tells_ollama_of_tools(daemon):
-    """Ollama's API cannot force a call, and a tiny model does not choose one: the request itself has to be taken."""
-    tools = pytest.importorskip("langchain_core.tools")
-
-    @tools.tool
-    def light(on: bool) -> str:
-        """Turn the light on or off."""
-        return "done"
-
-    assert langchain("ollama", daemon.url).bind_tools([light]).invoke("Turn the light on.").usage_metadata is not None
+    model = langchain(kind, calling, SCRIPTED).bind_tools([light])
+    whole, = model.invoke("Turn the light on.").tool_calls
+    assert (whole["name"], whole["args"]) == ("light", {"on": True})
+    pieces = list(model.stream("Turn the light on."))
+    streamed, = functools.reduce(lambda sum, piece: sum + piece, pieces).tool_calls
+    assert (streamed["name"], streamed["args"]) == ("light", {"on": True})
 
 
 def test_llm_chats_with_its_ollama_plugin(daemon):
@@ -97,13 +113,10 @@ def test_llm_chats_with_its_ollama_plugin(daemon):
     for more in ([], ["--no-stream"]):
         asked = llm("-m", name, "-o", "num_predict", "12", "-o", "temperature", "0", *more, "hi")
         assert asked.returncode == 0, asked.stderr
-    tool = llm("-m", name, "-o", "num_predict", "12", "--functions", "def light(on: bool) -> str:\n    return 'done'",
-               "hi")
-    assert tool.returncode == 0, tool.stderr
 
 
 @pytest.mark.parametrize("kind", ["openai", "ollama_chat", "anthropic"])
-def test_litellm_chats_streams_and_calls_a_tool(daemon, kind):
+def test_litellm_chats_and_streams(daemon, kind):
     litellm = pytest.importorskip("litellm")
     base = {"openai": f"{daemon.url}/v1"}.get(kind, daemon.url)
     asked = {"model": f"{kind}/{MODEL}", "api_base": base, "api_key": "none", "temperature": 0, "max_tokens": 24,
@@ -111,9 +124,15 @@ def test_litellm_chats_streams_and_calls_a_tool(daemon, kind):
     whole = litellm.completion(**asked).choices[0].message.content
     streamed = "".join(piece.choices[0].delta.content or "" for piece in litellm.completion(**asked, stream=True))
     assert same(whole or "", streamed)
-    if kind != "ollama_chat":
-        parameters = {"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"]}
-        parameters = {"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"]}
-        light = {"type": "function", "function": {"name": "light", "description": "x", "parameters": parameters}}
-        answer = litellm.completion(**{**asked, "max_tokens": 400}, tools=[light], tool_choice="required")
-        assert answer.choices[0].message.tool_calls[0].function.name == "light"
+
+
+@pytest.mark.parametrize("kind", ["openai", "ollama_chat", "anthropic"])
+def test_litellm_calls_a_tool(calling, kind):
+    litellm = pytest.importorskip("litellm")
+    parameters = {"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"]}
+    light = {"type": "function", "function": {"name": "light", "description": "x", "parameters": parameters}}
+    base = {"openai": f"{calling}/v1"}.get(kind, calling)
+    answer = litellm.completion(model=f"{kind}/{SCRIPTED}", api_base=base, api_key="none", tools=[light], max_tokens=24,
+                                messages=[{"role": "user", "content": "Turn the light on."}])
+    called, = answer.choices[0].message.tool_calls
+    assert (called.function.name, json.loads(called.function.arguments)) == ("light", {"on": True})

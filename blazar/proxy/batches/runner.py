@@ -56,10 +56,13 @@ class Runner:
             self._news.clear()
             try:
                 busy = [self._turn(source, ask) for source in self._sources]
-            except Exception as error:
-                if not isinstance(error, SupervisorGone):
-                    log.exception("the work on batches failed")
+            except SupervisorGone:
                 greens.sleep(10 * PAUSE)
+                continue
+            except Exception as error:
+                log.warning("the work on batches failed: %s", error,
+                            exc_info=None if isinstance(error, BlazarError) else error)
+                greens.sleep(IDLE)
                 continue
             if not any(busy):
                 self._news.wait(self._shortest_rest())
