@@ -30,8 +30,8 @@ class Tables:
             BatchAnswer.add(fields["object"], fields["rows"])
             return {}
         assert verb == "finish"
-        self.ended.append((fields["object"], fields["state"], [
-            json.loads(text) for failed in (False, True) for _, text in BatchAnswer.part(fields["object"], failed, -1)]))
+        kept = [*BatchAnswer.part(fields["object"], False, -1), *BatchAnswer.part(fields["object"], True, -1)]
+        self.ended.append((fields["object"], fields["state"], [json.loads(text) for _, text in kept]))
         Batch.end(fields["object"], Batch.find("ann", fields["object"])["state"], fields["state"], {})
         return {}
 
