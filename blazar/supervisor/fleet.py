@@ -37,7 +37,7 @@ class Fleet:
         if self._stopping:
             waiter(None, ShuttingDown())
         else:
-            self._child(place).ensure_ready(waiter)
+            self.child(place).ensure_ready(waiter)
 
     def keep(self, model: str, seconds: float | None) -> None:
         """Set how long the model stays after its last request; None = as configured."""
@@ -76,6 +76,12 @@ class Fleet:
         """All children, for people."""
         return [{"model": child.model, "state": child.state.value, "pid": child.pid, "id": child.id}
                 for _, child in sorted(self._children.items()) if child.state is not State.ABSENT]
+
+    def child(self, place: str) -> Child:
+        """The one of that place, in whatever state."""
+        if place not in self._children:
+            self._children[place] = Child(place, self._means, self._keep_alive)
+        return self._children[place]
 
     def ready(self) -> list[Child]:
         """The children that serve."""
@@ -184,11 +190,6 @@ class Fleet:
         use = self._workers.use_of(child.id)
         return ChildView(child.place, child.state, child.keep_alive, child.ready_at, use.last_used, use.in_flight,
                          child.asked_at, child.not_before, child.pinned, child.outdated)
-
-    def _child(self, place: str) -> Child:
-        if place not in self._children:
-            self._children[place] = Child(place, self._means, self._keep_alive)
-        return self._children[place]
 
     def _of(self, model: str) -> list[Child]:
         """All children of a model."""

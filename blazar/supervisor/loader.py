@@ -37,7 +37,8 @@ log = logging.getLogger(__name__)
 
 NO_ENGINE = ("no engine here reads {format} files; install the same model as a GGUF file instead, which many "
              "publishers offer beside it, or convert it with llama.cpp's convert_hf_to_gguf.py")
-TUNERS = {"slots": "adaptive_slots", "spec": "spec_auto_manage", "ubatch_size": "ubatch_auto"}
+TUNERS = {"slots": "adaptive_slots", "spec": "spec_auto_manage", "ubatch_size": "ubatch_auto",
+          "default_ctx": "default_ctx, ctx"}
 """What may be changed while the daemon runs, and the setting that has it changed."""
 
 
@@ -115,6 +116,7 @@ class Loader:
 
     def _plan(self, chosen: "Chosen", machine: Machine, tuned: Mapping[str, Any]) -> tuple[Plan, Mapping[str, Any]]:
         """The plan of a load, and what of `tuned` it was made with: nothing when it does not fit with that."""
+        tuned = {name: value for name, value in tuned.items() if name != "default_ctx" or _is_more(value, chosen)}
         settings = {**chosen.settings, **tuned}
         pair, types = pair_of(chosen.installed, self._store.every()), types_of(chosen.manifest)
         try:
@@ -162,6 +164,12 @@ class Loader:
         routing = Routing(settings.get("engine"), configured.get("mode") or "auto", configured.get("policy"),
                           rates_of(Measurement.of(facts["digest"], "bench")))
         return find_program(model, self._engine_path, os.environ, builds, routing)
+
+
+def _is_more(ctx: int, chosen: Chosen) -> bool:
+    """Whether that context is larger than the configured one; 0 is all that the model was trained with."""
+    configured = chosen.settings.get("default_ctx") or 0
+    return 0 < configured < ctx
 
 
 def machine_with(workers: Sequence[rpc.Worker], cards: bool, now: bool = False) -> Machine:
