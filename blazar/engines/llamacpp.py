@@ -8,6 +8,7 @@ from blazar.engines import flags, llama_speculation
 from blazar.engines.extra_args import appended
 from blazar.engines.lane import Command, Lane, Launch, engine_environment
 from blazar.engines.program import EMBEDDED_FLAVOUR
+from blazar.errors import AdapterPathRefused
 from blazar.paths import package_home
 from blazar.transport import Address
 
@@ -73,6 +74,9 @@ def companion_flags(launch: Launch, gate: flags.Gate) -> list[str]:
     if projector:
         words += gate.must("the model's projector", "--mmproj", projector, yields=True)
     loras = launch.settings.get("loras") or ()
+    for adapter in by_role.get("adapter", []):
+        if set(",:\"").intersection(adapter):
+            raise AdapterPathRefused(model=launch.model, path=adapter)
     plain = [*by_role.get("adapter", []), *(lora["path"] for lora in loras if lora["scale"] == 1)]
     if plain:
         words += gate.must("the model's adapters", "--lora", ",".join(plain))

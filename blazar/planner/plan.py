@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Any
 
 from blazar.planner.kv import Grade
+from blazar.planner.room import MAIN_MEMORY
 
-MAIN_MEMORY = "main memory"
 THE_CARDS = "the cards"
 """All of them together, when a person has placed the model."""
 
@@ -35,10 +35,14 @@ class Part:
     """Projector, adapters and draft model."""
     budget: int | None = None
     layers: int = 0
+    memory: str = ""
+    """The key of the card or worker: its address, while `place` is its name; empty for the other two."""
+    program: int = 0
+    """What the engine takes for itself."""
 
     @property
     def total(self) -> int:
-        return self.weights + self.cache + self.compute + self.beside
+        return self.weights + self.cache + self.compute + self.beside + self.program
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,9 @@ class Plan:
     """Settings as planned, in place of those that left it open."""
     lines: tuple[Line, ...] = ()
     warnings: tuple[str, ...] = ()
+    spare: int = 0
+    """Bytes of the model's file that stay mapped though the engine has a copy of them; the system takes them when it
+    needs room."""
     draft: Path | None = None
     """The file of a draft model that is loaded beside it."""
     notice: str = ""
@@ -77,13 +84,19 @@ class Plan:
 
     @property
     def total(self) -> int:
+        """What has to be there."""
         return sum(part.total for part in self.parts)
+
+    @property
+    def resident(self) -> int:
+        """What the process is seen to hold where there is room."""
+        return self.total + self.spare
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {"fits": True, "ctx": self.ctx, "slots": self.slots, "cache_type_k": self.grade.keys,
                 "cache_type_v": self.grade.values, "gpu_layers": self.gpu_layers, "env": dict(self.env),
-                "settings": dict(self.settings),
+                "settings": dict(self.settings), "resident": self.resident,
                 "parts": [{**asdict(part), "total": part.total} for part in self.parts],
                 "lines": [asdict(line) for line in self.lines], "warnings": list(self.warnings)}
 

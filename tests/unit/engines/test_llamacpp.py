@@ -10,7 +10,7 @@ from blazar.engines.lane import Launch
 from blazar.engines.llamacpp import LlamaCpp, context_per_slot
 from blazar.engines.manifest import Manifest
 from blazar.engines.program import Program
-from blazar.errors import FlagMissing
+from blazar.errors import AdapterPathRefused, FlagMissing
 from blazar.paths import package_home
 from blazar.planner.kv import Grade
 from blazar.planner.plan import Plan
@@ -95,6 +95,13 @@ def test_only_gguf_is_accepted():
     assert LlamaCpp().accepts({"format": "gguf"})
     assert not LlamaCpp().accepts({"format": "safetensors"})
     assert LlamaCpp().address_flags(("127.0.0.1", 0)) == ("--host", "127.0.0.1", "--port", "0")
+
+
+@pytest.mark.parametrize("sign", [",", ":", '"'])
+def test_an_adapter_that_no_list_of_the_engine_can_name_is_refused(sign):
+    with pytest.raises(AdapterPathRefused, match=r"its adapter lies at /d.ir/a.gguf.*--data-dir"):
+        command(companions=(("adapter", Path("/fine.gguf")), ("adapter", Path(f"/d{sign}ir/a.gguf"))))
+
 
 
 def test_files_beside_the_model_have_flags_of_their_own():
