@@ -112,6 +112,7 @@ BODIES: dict[tuple[str, str], Body] = {
     ("POST", "/api/copy"): Body("Give a model another name.", obj("source destination", source=MODEL,
                                                                  destination=MODEL), answers=None),
     ("POST", "/api/push"): Body("Refused: this server has nowhere to push to.", NAMED, streams=True),
+    ("POST", "/v1/systemone"): Body("Refused: no System One model is served here.", NAMED),
     ("HEAD", "/api/blobs/{digest}"): Body("Whether an uploaded file is here.", answers=None),
     ("POST", "/api/blobs/{digest}"): Body("Upload a file.", {"type": "string", "format": "binary"}, status=201,
                                           answers=None, content="application/octet-stream"),

@@ -185,6 +185,8 @@ class Exchange:
     """What is to be embedded."""
     num_ctx: int = 0
     """Tokens that the model is to be able to read at least; 0 when the client did not say."""
+    context: list[int] = field(default_factory=list)
+    """Tokens of an earlier conversation with which this one goes on."""
     thinks: bool = False
     """The client wants the model to think first."""
     tokens_with: Callable[[str], list[int] | None] | None = None

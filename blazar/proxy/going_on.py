@@ -7,7 +7,7 @@ brings one is sent to the child as a plain completion of these tokens and of its
 from dataclasses import dataclass
 
 from blazar.errors import ChildFailed, ChildRefused, ChildSilent
-from blazar.proxy.dialects.ollama_generate import CHAT, COMPLETIONS, completion_of, context_of
+from blazar.proxy.dialects.ollama_generate import CHAT, COMPLETIONS, completion_of
 from blazar.proxy.exchange import Exchange, Reply, Retryable
 from blazar.proxy.json import dumps, loads
 from blazar.proxy.pipeline import Forward
@@ -25,7 +25,7 @@ class GoingOn:
         asked = exchange.upstream_path, exchange.upstream_body
         if asked[0] != CHAT or any(mark in asked[1] for mark in MEDIA):
             return self.send(exchange)
-        before = context_of(exchange.payload)
+        before = exchange.context
         try:
             if before:
                 turn = prompt_text(self.fetch, exchange)

@@ -49,6 +49,8 @@ class OllamaDialect(Dialect):
             exchange.knobs["load_only"] = True
         else:
             exchange.upstream_path, asked = _asked(operation, payload)
+            if operation == "generate":
+                exchange.context = ollama_generate.context_of(payload)
             exchange.thinks = payload.get("think") not in (None, False)
             exchange.stops = tuple(asked.get("stop", ()))
             exchange.upstream_body = dumps(asked)

@@ -75,7 +75,7 @@ def _raw(payload: dict[str, Any]) -> dict[str, Any]:
     schema = json_schema(payload.get("format"))
     likely = logprobs(payload)
     return {**asked, **({"json_schema": schema} if schema else {}),
-            **({"logprobs": max(likely, 1)} if likely is not None else {})}
+            **({"logprobs": likely} if likely else {})}
 
 
 def _infill(payload: dict[str, Any]) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _infill(payload: dict[str, Any]) -> dict[str, Any]:
     limit = asked.pop("max_tokens", None)
     likely = logprobs(payload)
     return {**asked, "input_prefix": text(payload, "prompt"), "input_suffix": text(payload, "suffix"),
-            **({"n_predict": limit} if limit else {}), **({"n_probs": max(likely, 1)} if likely is not None else {})}
+            **({"n_predict": limit} if limit else {}), **({"n_probs": likely} if likely else {})}
 
 
 def completion_of(asked: dict[str, Any], prompt: list[int]) -> dict[str, Any]:
@@ -97,5 +97,5 @@ def completion_of(asked: dict[str, Any], prompt: list[int]) -> dict[str, Any]:
     if constraint:
         kept["json_schema"] = mapping(mapping(constraint, "json_schema"), "schema") or {"type": "object"}
     if asked.get("logprobs"):
-        kept["logprobs"] = max(asked.get("top_logprobs") or 0, 1)
+        kept["logprobs"] = asked["top_logprobs"]
     return {**kept, "prompt": prompt}

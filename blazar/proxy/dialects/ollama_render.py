@@ -77,8 +77,8 @@ class Writer:
         """The fields that hold what the model said; `likely` are OpenAI's logprobs of it."""
         head: dict[str, Any] = {"model": exchange.asked, "created_at": rfc3339(self._now())}
         if likely:
-            head["logprobs"] = [_likely(token) | {"top_logprobs": [_likely(other) for other in _others(token)]}
-                                for token in likely]
+            wanted = exchange.payload.get("top_logprobs") or 0
+            head["logprobs"] = [_likely(token) | _others(token, wanted) for token in likely]
         more: dict[str, Any] = {"thinking": thinking} if thinking else {}
         if exchange.operation == "generate":
             return head | {"response": text} | more
@@ -120,9 +120,10 @@ def _likely(token: dict[str, Any]) -> dict[str, Any]:
             "logprob": value if isinstance(value, int | float) else IMPOSSIBLE}
 
 
-def _others(token: dict[str, Any]) -> list[dict[str, Any]]:
+def _others(token: dict[str, Any], wanted: int) -> dict[str, Any]:
     others = token.get("top_logprobs")
-    return [other for other in others if isinstance(other, dict)] if isinstance(others, list) else []
+    told = [_likely(other) for other in others if isinstance(other, dict)] if isinstance(others, list) else []
+    return {"top_logprobs": told[:wanted]} if wanted else {}
 
 
 def error_line(error: Exception) -> bytes:

@@ -55,18 +55,18 @@ def common(payload: dict[str, Any]) -> dict[str, Any]:
     return {"model": payload["model"], "stream": True, "stream_options": {"include_usage": True}, **options(payload)}
 
 
-def logprobs(payload: dict[str, Any]) -> int | None:
-    """How many likely tokens are wanted beside each one that was taken; None when not even that one's is."""
+def logprobs(payload: dict[str, Any]) -> int:
+    """Of how many likely tokens the engine is to tell; 0 = of none. To tell that of the one it took, it needs a 1."""
     count = integer(payload, "top_logprobs")
     if count is not None and not 0 <= count <= MOST_LOGPROBS:
         refuse("top_logprobs", f"a number from 0 to {MOST_LOGPROBS}", count)
-    return (count or 0) if boolean(payload, "logprobs", default=False) or count else None
+    return count or int(boolean(payload, "logprobs", default=False))
 
 
 def chat_logprobs(payload: dict[str, Any]) -> dict[str, Any]:
     """The same, in the fields of a chat completion."""
     count = logprobs(payload)
-    return {} if count is None else {"logprobs": True, "top_logprobs": count}
+    return {"logprobs": True, "top_logprobs": count} if count else {}
 
 
 def shape_of(payload: dict[str, Any]) -> dict[str, Any]:
