@@ -7,14 +7,7 @@ from blazar.config.setting import Setting
 
 WAITS: Mapping[str, tuple[str, ...]] = {
     # what is not there yet: the settings and fields that wait for it, or how their names begin before a *
-    "loading models ahead of requests": ("preload", "models_autoload", "predictive_preload", "idle_ram_warm",
-                                         "warm_peg"),
     "router mode, one child for all models": ("router", "router_max_models"),
-    "saved sessions": ("sessions", "session_bank", "session_keep_secs"),
-    "speculation that chooses and governs itself": ("spec_auto_ngram", "spec_auto_manage", "spec_cache"),
-    "governors that reshape a busy child": ("adaptive_slots", "ubatch_auto"),
-    "groups of models that take turns": ("model_overrides.<name>.group", "model_overrides.<name>.exclusive",
-                                         "model_overrides.<name>.evict_cost"),
     "late chunking of embeddings": ("late_chunking_max_tokens", "model_overrides.<name>.late_chunking"),
     "fair queueing between API keys": ("keys[].weight",),
     "requests that go to other servers": ("remotes", "remote_fallback"),
@@ -25,11 +18,10 @@ WAITS: Mapping[str, tuple[str, ...]] = {
     "coalescing of identical requests": ("singleflight",),
     "the sentinel that judges answers": ("sentinel", "sentinel_*"),
     "constraints on how a model decodes": ("decode_policy", "raw_lane_max_tokens"),
-    "buffered answers out of streams": ("buffered_via_stream",),
     "`blazar why` and `blazar watch`": ("pii_scrub",),
     "export to OpenTelemetry": ("otlp_*",),
-    "the SGLang lane": ("sglang", "model_overrides.<name>.sglang"),
-    "the MLX lane": ("mlx", "model_overrides.<name>.mlx"),
+    "the SGLang lane": ("sglang", "model_overrides.<name>.sglang", "warm_peg.sglang"),
+    "the MLX lane": ("mlx", "model_overrides.<name>.mlx", "warm_peg.mlx"),
     "the mistral.rs lane": ("mistralrs", "model_overrides.<name>.mistralrs"),
     "the whisper lane": ("whisper_*",),
     "the stable-diffusion.cpp lane": ("sdcpp_*",),

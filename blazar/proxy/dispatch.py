@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from blazar.errors import BlazarError, ChildFailed, PromptTooLong
 from blazar.proxy.assemble import Assembler
 from blazar.proxy.child_errors import child_error
+from blazar.proxy.dialects.openai_whole import Whole
 from blazar.proxy.exchange import ClientGone, Exchange, Reply, Usage, send_whole
 from blazar.proxy.json import BadJson, dumps, loads
 from blazar.proxy.meter import Meter, estimated
@@ -44,7 +45,7 @@ class Dispatch:
     def send(self, exchange: Exchange) -> Reply:
         """The last step of the pipeline."""
         assert exchange.endpoint is not None, "stage admission has run"
-        streams = exchange.stream or not exchange.dialect.relays
+        streams = exchange.stream or exchange.gathers or not exchange.dialect.relays
         meter = Meter(self._metrics.inter_token.series(exchange.model) if streams else None)
         with Call(self._pool, exchange.endpoint, self._header_timeout, meter) as call:
             try:
@@ -83,6 +84,8 @@ def _watched(exchange: Exchange, call: Call, read: Callable[[Exchange, Call], Re
 
 
 def _answer(exchange: Exchange, call: Call) -> Reply:
+    if exchange.gathers and _is_stream(call.head):
+        return _gather(exchange, call)
     if exchange.dialect.relays and not (exchange.sink.early and not _is_stream(call.head)):
         return _relay(exchange, call)
     if call.head.status != 200 or exchange.dialect.relays:
@@ -130,6 +133,15 @@ def _relay(exchange: Exchange, call: Call) -> Reply:
         return Reply(head.status, complete=False, error=_end_relayed(exchange, call, error))
     sink.finish()
     return Reply(head.status)
+
+
+def _gather(exchange: Exchange, call: Call) -> Reply:
+    """One answer out of the child's stream, for a client that wanted no stream."""
+    whole = Whole()
+    for event in _events(exchange, call):
+        whole.feed(event)
+    exchange.headers.append(overhead(exchange, call.meter.heard))
+    return exchange.answer(dumps(whole.value()))
 
 
 def _refused(exchange: Exchange, call: Call) -> Reply:

@@ -15,6 +15,7 @@ from blazar.proxy.dialects.anthropic import AnthropicDialect
 from blazar.proxy.dialects.dialect import Dialect
 from blazar.proxy.dialects.ollama import OllamaDialect
 from blazar.proxy.dialects.openai import OpenAIDialect
+from blazar.proxy.dialects.responses import ResponsesDialect
 from blazar.proxy.directory import Directory
 from blazar.proxy.dispatch import Dispatch
 from blazar.proxy.going_on import GoingOn
@@ -38,6 +39,7 @@ from blazar.proxy.stages.retry import Retry
 from blazar.proxy.stages.trace import Trace
 from blazar.proxy.supervisor import Supervisor
 from blazar.proxy.wire.pool import Pool
+from blazar.proxy.writing import Writing
 from blazar.telemetry.audit import AuditLog
 from blazar.telemetry.metrics import Metrics
 from blazar.tls import server_context
@@ -72,11 +74,13 @@ class Gateway:
         """Set by the worker when it stops: answers say `Connection: close` from then on."""
         self.write_timeout = float(config.client_write_timeout_secs)
         self.pool = Pool()
+        self.writing = Writing()
         self.pace = greens.Pace()
         """For whatever takes long."""
         reader = BodyReader(config.json_scan_over_kb << 10, self.pace)
         self.dialects: dict[str, Dialect] = {dialect.name: dialect for dialect in (
-            OpenAIDialect(reader), OllamaDialect(reader), AnthropicDialect(reader))}
+            OpenAIDialect(reader, config.buffered_via_stream), OllamaDialect(reader), AnthropicDialect(reader),
+            ResponsesDialect(reader))}
         self.dispatch = Dispatch(self.pool, config.child_header_timeout_secs or None, self.metrics)
         self._heartbeat = Heartbeat(config.sse_ping_interval)
         ready = Readiness(supervisor, directory)
@@ -112,7 +116,7 @@ class Gateway:
         """The named stages around `last`."""
         return compose(names, self._stages, last)
 
-    def answering(self, names: frozenset[str], operation: str) -> Forward:
+    def answering(self, names: frozenset[str], operation: str = "") -> Forward:
         """The named stages around what sends such an operation, strung together once and not for each request."""
         if (names, operation) not in self._answering:
             send = self.dispatch.send

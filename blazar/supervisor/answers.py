@@ -18,6 +18,7 @@ from blazar.supervisor.gateway import Gateway
 from blazar.supervisor.jobs import Jobs
 from blazar.supervisor.pool import Pool
 from blazar.supervisor.store_answers import StoreAnswers
+from blazar.supervisor.stored_answers import StoredAnswers
 from blazar.supervisor.usage import Usage
 from blazar.supervisor.workers import Workers
 
@@ -57,7 +58,7 @@ class Answers:
             "keep_alive": self._keep_alive, "describe": self._describe, "explain": self._explain,
             "changed": self._changed, "status": self._status, "beat": self._beat, "report": self._report,
             "job": self._jobs.start, "cancel": self._jobs.cancel,
-            **StoreAnswers(store, self._answer_later).kinds}
+            **StoreAnswers(store, self._answer_later).kinds, **StoredAnswers(self._answer_later).kinds}
 
     # -- links -------------------------------------------------------------------------------------------
 
@@ -84,6 +85,7 @@ class Answers:
         """Once, at boot: the models and aliases of the snapshot, and what API keys have used today."""
         self._store.tidy()
         self._models, self._aliases = self._store.snapshot_models(), self._store.aliases()
+        self._compare()
         self._usage.read()
         close_database()  # SQLite closes no file of other threads while this thread has it open
 
@@ -125,10 +127,13 @@ class Answers:
             if number > self._newest_read:  # two may end in the other order than they began
                 self._newest_read = number
                 self._models, self._aliases = found
-                self._fleet.compare({name: model["digest"] for name, model in self._models.items()})
+                self._compare()
             self._answer_seen(link, message, **fields)
 
         self._pool.submit(refreshed, lambda: (self._store.snapshot_models(), self._store.aliases()))
+
+    def _compare(self) -> None:
+        self._fleet.compare({name: model["digest"] for name, model in self._models.items()})
 
     # -- the kinds ---------------------------------------------------------------------------------------
 

@@ -28,6 +28,8 @@ from blazar.store.assembled import assemble
 from blazar.store.installed import Installed
 from blazar.store.pairs import pair_of
 from blazar.store.store import Store
+from blazar.supervisor.bank_origin import bank_of
+from blazar.supervisor.banks import bank_folder
 from blazar.supervisor.child import Prepared, Weighed
 from blazar.supervisor.spawn import secret_path, socket_path
 from blazar.transport import model_at
@@ -103,12 +105,15 @@ class Loader:
                         secret_file=secret_path(self._paths, place) if self._child_auth else None,
                         companions=(*companions, *([("draft", plan.draft)] if plan.draft else [])),
                         template=found.template, manifest=chosen.manifest, plan=plan,
-                        lookup_cache=self._lookup_cache(model, settings))
+                        lookup_cache=self._lookup_cache(model, settings),
+                        sessions=self._session_folder(model, settings, facts))
         command = lane.command(launch)
         for sentence in (*plan.warnings, *([plan.notice] if plan.notice else []), *command.skipped):
             log.warning("%s: %s", model, sentence)
         return Prepared(launch, lane, command, installed.size, self._load_limit or lane.load_timeout,
-                        socket, forks.offered(facts["architecture"], chosen.lanes))
+                        socket, forks.offered(facts["architecture"], chosen.lanes),
+                        tuple(piece.path for piece in installed.pieces if piece.role in ("model", "part")),
+                        bank_of(place, launch, command))
 
     def loses_nothing(self, model: str, now: Mapping[str, Any], then: Mapping[str, Any]) -> bool:
         """Whether the model would keep its context, precision and place with the settings `then` in place of `now`.
@@ -130,6 +135,18 @@ class Loader:
     def _lookup_cache(self, model: str, settings: Mapping[str, Any]) -> Path | None:
         wanted = settings.get("spec_cache") and str(settings.get("spec")).startswith("ngram")
         return speccache.make_ready(self._paths, model) if wanted else None
+
+    def _session_folder(self, model: str, settings: Mapping[str, Any], facts: Mapping[str, Any]) -> Path | None:
+        """Where the model's engine may keep its slots; models that only make vectors have nothing to keep."""
+        if not settings.get("sessions") or "embedding" in facts.get("capabilities", ()):
+            return None
+        folder = bank_folder(self._paths, model)
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            log.warning("%s: its conversations will not be saved: %s", model, error)
+            return None
+        return folder
 
     def _choose(self, model: str) -> "Chosen":
         installed = self._store.get(model)
