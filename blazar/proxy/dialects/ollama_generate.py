@@ -6,22 +6,22 @@ from blazar.errors import KnobRefused, RequestRefused
 from blazar.proxy.dialects.fields import boolean, mapping, refuse, text
 from blazar.proxy.dialects.ollama_request import chat_logprobs, common, content_of, logprobs, shape_of
 from blazar.proxy.dialects.shape import json_schema
+from blazar.store import go_template
 
 CHAT, COMPLETIONS, INFILL = "/v1/chat/completions", "/v1/completions", "/infill"
 MOST_TOKEN = (1 << 31) - 1
 
 REFUSED = {
     # field: (why, what to do instead)
-    "template": ("a template takes effect when a model is loaded",
-                 "make a model that has it with /api/create, or send the whole prompt with \"raw\": true"),
     "width": ("no model here makes images in this API", "leave it out"),
     "height": ("no model here makes images in this API", "leave it out"),
     "steps": ("no model here makes images in this API", "leave it out"),
 }
 NO_PLACE = {
     # a form of the request: the fields that it has no place for
-    "`raw`": ("system", "context", "images", "think"),
-    "`suffix`": ("system", "context", "images", "think", "format"),
+    "`raw`": ("system", "template", "context", "images", "think"),
+    "`suffix`": ("system", "template", "context", "images", "think", "format"),
+    "`template`": ("context", "images", "think"),
     "`context`": ("images",),
 }
 
@@ -37,6 +37,9 @@ def asked_for(payload: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if boolean(payload, "raw", default=False):
         _refuse_beside("`raw`", payload)
         return COMPLETIONS, _raw(payload)
+    if text(payload, "template"):
+        _refuse_beside("`template`", payload)
+        return COMPLETIONS, _raw({**payload, "prompt": _filled(payload)})
     if context_of(payload):
         _refuse_beside("`context`", payload)
     return CHAT, _chat(payload)
@@ -67,6 +70,16 @@ def _chat(payload: dict[str, Any]) -> dict[str, Any]:
     turns: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
     turns.append({"role": "user", "content": content_of(text(payload, "prompt"), payload, "")})
     return {**common(payload), **chat_logprobs(payload), "messages": turns, **shape_of(payload)}
+
+
+def _filled(payload: dict[str, Any]) -> str:
+    """The prompt as the request's own template has it."""
+    prompt = go_template.filled(text(payload, "template"), text(payload, "system"), text(payload, "prompt"))
+    if prompt is None:
+        raise KnobRefused(knob="this `template`", reason="only .System, .Prompt, .Response, conditions and one loop over "
+                          ".Messages are known of Go's templates", remedy="send the whole prompt with \"raw\": true, "
+                          "or make a model that has the template in Jinja with /api/create")
+    return prompt
 
 
 def _raw(payload: dict[str, Any]) -> dict[str, Any]:

@@ -213,7 +213,8 @@ def test_raw_generate_is_a_plain_completion():
 
 
 @pytest.mark.parametrize("field", [
-    {"template": "x"}, {"width": 512}, {"raw": True, "images": [PNG]}, {"raw": True, "system": "x"},
+    {"template": "{{ .Tools }}"}, {"template": "{% for a in b %}"}, {"template": "x", "think": True},
+    {"width": 512}, {"raw": True, "images": [PNG]}, {"raw": True, "system": "x"},
     {"raw": True, "context": [1]}, {"raw": True, "think": True}, {"suffix": "x", "system": "x"},
     {"suffix": "x", "format": "json"}, {"context": [1], "images": [PNG]}])
 def test_what_would_be_ignored_is_refused(field):
@@ -254,6 +255,15 @@ def test_a_gap_is_filled_with_the_engines_own_words():
     assert "prompt" not in parse("generate", suffix="b").knobs and parse("generate", suffix="b").upstream_body
     with pytest.raises(RequestRefused, match="raw"):
         parse("generate", prompt="a", suffix="b", raw=True)
+
+
+def test_a_template_of_the_requests_own_makes_the_prompt():
+    template = "{{ if .System }}<s>{{ .System }}</s>{{ end }}<u>{{ .Prompt }}</u>{{ .Response }}<end>"
+    exchange = parse("generate", prompt="hi", template=template, system="Be brief.", format=SCHEMA)
+    assert exchange.upstream_path == "/v1/completions"
+    assert asked("generate", prompt="hi", template=template, system="Be brief.", format=SCHEMA) == {
+        "prompt": "<s>Be brief.</s><u>hi</u>", "json_schema": SCHEMA}
+    assert asked("generate", prompt="hi", template=template)["prompt"] == "<u>hi</u>"
 
 
 def test_context_is_a_list_of_tokens():
