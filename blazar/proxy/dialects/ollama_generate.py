@@ -76,8 +76,8 @@ def _filled(payload: dict[str, Any]) -> str:
     """The prompt as the request's own template has it."""
     prompt = go_template.filled(text(payload, "template"), text(payload, "system"), text(payload, "prompt"))
     if prompt is None:
-        raise KnobRefused(knob="this `template`", reason="only .System, .Prompt, .Response, conditions and one loop over "
-                          ".Messages are known of Go's templates", remedy="send the whole prompt with \"raw\": true, "
+        raise KnobRefused(knob="this `template`", reason="of Go's templates only .System, .Prompt, .Response, "
+                          "conditions and one loop over .Messages are known", remedy="send the whole prompt with \"raw\": true, "
                           "or make a model that has the template in Jinja with /api/create")
     return prompt
 
