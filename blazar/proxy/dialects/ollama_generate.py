@@ -22,8 +22,10 @@ NO_PLACE = {
     "`raw`": ("system", "template", "context", "images", "think"),
     "`suffix`": ("system", "template", "context", "images", "think", "format"),
     "`template`": ("context", "images", "think"),
-    "`context`": ("images",),
+    "`context`": ("images", "think"),
 }
+TOO_RICH = ("of Go's templates only .System, .Prompt, .Response, conditions and one loop over .Messages are known "
+            "here")
 
 
 def asked_for(payload: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -42,6 +44,7 @@ def asked_for(payload: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         return COMPLETIONS, _raw({**payload, "prompt": _filled(payload)})
     if context_of(payload):
         _refuse_beside("`context`", payload)
+        return CHAT, _chat({**payload, "think": False})  # a plain completion would show the thoughts as text
     return CHAT, _chat(payload)
 
 
@@ -76,8 +79,7 @@ def _filled(payload: dict[str, Any]) -> str:
     """The prompt as the request's own template has it."""
     prompt = go_template.filled(text(payload, "template"), text(payload, "system"), text(payload, "prompt"))
     if prompt is None:
-        raise KnobRefused(knob="this `template`", reason="of Go's templates only .System, .Prompt, .Response, "
-                          "conditions and one loop over .Messages are known", remedy="send the whole prompt with \"raw\": true, "
+        raise KnobRefused(knob="this `template`", reason=TOO_RICH, remedy="send the whole prompt with \"raw\": true, "
                           "or make a model that has the template in Jinja with /api/create")
     return prompt
 

@@ -216,7 +216,7 @@ def test_raw_generate_is_a_plain_completion():
     {"template": "{{ .Tools }}"}, {"template": "{% for a in b %}"}, {"template": "x", "think": True},
     {"width": 512}, {"raw": True, "images": [PNG]}, {"raw": True, "system": "x"},
     {"raw": True, "context": [1]}, {"raw": True, "think": True}, {"suffix": "x", "system": "x"},
-    {"suffix": "x", "format": "json"}, {"context": [1], "images": [PNG]}])
+    {"suffix": "x", "format": "json"}, {"context": [1], "images": [PNG]}, {"context": [1], "think": "low"}])
 def test_what_would_be_ignored_is_refused(field):
     with pytest.raises(KnobRefused, match=list(field)[-1]):
         parse("generate", prompt="hi", **field)
