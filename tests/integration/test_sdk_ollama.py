@@ -40,6 +40,7 @@ def daemon(tmp_path_factory):
 
 def running(shell, registry):
     shell.env["BLAZAR_REGISTRY_BASE"] = registry
+    shell.config.write_text(shell.config.read_text() + "default_ctx = 256\n")
     for seed, name in enumerate((CHAT, WORDS)):
         shell.ok("pull", str(tiny_gguf(shell.home / f"{seed}.gguf", seed=seed, pooling=seed)), "--name", name)
     shell.start()
@@ -173,6 +174,19 @@ def drive_web(method):
 DRIVEN = {name.removeprefix("drive_"): drive for name, drive in list(globals().items())
           if name.startswith("drive_") and name != "drive_web"}
 DRIVEN |= {"web_search": drive_web("web_search"), "web_fetch": drive_web("web_fetch")}
+
+
+def test_num_ctx_loads_the_model_anew_when_it_must(daemon):
+    """The real daemon and engine; the log says why."""
+    client = ollama.Client(host=daemon.url, timeout=60)
+
+    def context(num_ctx):
+        client.generate(CHAT, "A library", options={"num_predict": 1, "num_ctx": num_ctx})
+        return next(row.context_length for row in client.ps().models if row.model == CHAT)
+    client.generate(CHAT, keep_alive=0)
+    assert [context(tokens) for tokens in (100, 512, 300)] == [256, 512, 512]
+    logs = "".join(log.read_text() for log in daemon.home.rglob("daemon.log"))
+    assert "a request's num_ctx of 512 is more than its context of 256 tokens" in logs
 
 
 @pytest.mark.parametrize("method", DRIVEN)
