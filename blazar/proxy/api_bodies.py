@@ -53,7 +53,9 @@ OLLAMA_TURN = obj("role content", role={"type": "string", "enum": ["system", "us
 FUNCTION = obj("type function", type={"type": "string", "enum": ["function"]},
                function=obj("name", name=TEXT, description=TEXT, parameters=ANY_OBJECT))
 KEEP_ALIVE = one_of({"type": "integer"}, TEXT)
-OLLAMA_SHAPE = {"model": MODEL, "stream": SWITCH, "options": ANY_OBJECT, "keep_alive": KEEP_ALIVE}
+OLLAMA_SHAPE = {"model": MODEL, "stream": SWITCH, "options": ANY_OBJECT, "keep_alive": KEEP_ALIVE, "logprobs": SWITCH,
+                "top_logprobs": {"type": "integer", "minimum": 0, "maximum": 20},
+                "think": one_of(SWITCH, {"type": "string", "enum": ["low", "medium", "high"]})}
 NAMED = obj("model", model=MODEL)
 INPUTS = one_of(TEXT, listed(TEXT, minItems=1))
 METADATA: Schema = {"type": "object", "additionalProperties": {"type": "string", "maxLength": 512}, "maxProperties": 16}
@@ -141,10 +143,11 @@ BODIES: dict[tuple[str, str], Body] = {
         "model messages", model=MODEL, messages=TURNS, system=PARTS)),
     # Ollama
     ("POST", "/api/chat"): Body("Answer a conversation; without messages: load the model.", obj(
-        "model", messages=listed(OLLAMA_TURN), format=one_of(TEXT, ANY_OBJECT), tools=listed(FUNCTION), think=SWITCH,
+        "model", messages=listed(OLLAMA_TURN), format=one_of(TEXT, ANY_OBJECT), tools=listed(FUNCTION),
         **OLLAMA_SHAPE), streams=True),
     ("POST", "/api/generate"): Body("Answer a prompt; without one: load the model.", obj(
-        "model", prompt=TEXT, system=TEXT, raw=SWITCH, format=one_of(TEXT, ANY_OBJECT), images=listed(TEXT),
+        "model", prompt=TEXT, suffix=TEXT, system=TEXT, template=TEXT, raw=SWITCH,
+        context=listed({"type": "integer", "minimum": 0}), format=one_of(TEXT, ANY_OBJECT), images=listed(TEXT),
         **OLLAMA_SHAPE), streams=True),
     ("POST", "/api/embed"): Body("Vectors of texts.", obj(
         "model input", model=MODEL, input=INPUTS, truncate=SWITCH, keep_alive=KEEP_ALIVE)),
@@ -163,6 +166,7 @@ BODIES: dict[tuple[str, str], Body] = {
     ("POST", "/api/copy"): Body("Give a model another name.", obj("source destination", source=MODEL,
                                                                  destination=MODEL), answers=None),
     ("POST", "/api/push"): Body("Refused: this server has nowhere to push to.", NAMED, streams=True),
+    ("POST", "/v1/systemone"): Body("Refused: no System One model is served here.", NAMED),
     ("HEAD", "/api/blobs/{digest}"): Body("Whether an uploaded file is here.", answers=None),
     ("POST", "/api/blobs/{digest}"): Body("Upload a file.", {"type": "string", "format": "binary"}, status=201,
                                           answers=None, content="application/octet-stream"),

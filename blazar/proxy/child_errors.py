@@ -6,7 +6,7 @@ that this model cannot do what is asked.
 
 from typing import Any
 
-from blazar.errors import BlazarError, ChildFailed, ChildRefused
+from blazar.errors import BlazarError, ChildFailed, ChildRefused, KnobRefused
 from blazar.proxy.exchange import Exchange
 from blazar.proxy.tokens import too_long
 
@@ -21,6 +21,7 @@ REQUEST_AT_FAULT = (
     "vector::_M_range_check",  # a token that the model does not have
 )
 """How the message of such a 500 begins, perhaps after other words."""
+NO_INFILL = "Infill is not supported by this model"
 UNLIKE_OURS = (401, 403, 404, 405)
 """What a child says with these concerns the gateway, not its client."""
 
@@ -35,6 +36,9 @@ def child_error(exchange: Exchange, told: Any, status: int) -> BlazarError:
     message = message if isinstance(message, str) and message else f"it answered with status {status}"
     code = told.get("code") if isinstance(told, dict) else None
     status = code if isinstance(code, int) and 400 <= code <= 599 else status
+    if NO_INFILL in message:
+        return KnobRefused(knob="filling a gap (`suffix`, infill)", reason=f"{exchange.model} has no marks for gaps "
+                           "(FIM tokens)", remedy="use a model made for code that has them, such as Qwen2.5-Coder")
     if status == 501 or (status == 500 and any(words in message for words in REQUEST_AT_FAULT)):
         status = 400
     if 400 <= status < 500 and status not in UNLIKE_OURS:

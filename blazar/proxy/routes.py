@@ -83,6 +83,7 @@ ROUTES = (
     Route("POST", "/api/create", "creation.create", "ollama"),
     Route("POST", "/api/copy", "creation.copy", "ollama"),
     Route("POST", "/api/push", "creation.push", "ollama"),
+    Route("POST", "/v1/systemone", "refusals.systemone", "ollama"),
     Route("HEAD", "/api/blobs/{digest}", "blobs.look", "ollama"),
     Route("POST", "/api/blobs/{digest}", "blobs.take", "ollama"),
 )

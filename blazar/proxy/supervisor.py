@@ -51,9 +51,13 @@ class Supervisor:
         """Connect in the background, as often as it takes."""
         greens.spawn(self._reconnect)
 
-    def ensure_ready(self, model: str) -> Endpoint:
-        """Wait until a child serves `model`. Raises what the supervisor says when it cannot be."""
-        return Endpoint.from_dict(self._ask("ensure_ready", None, model=model)["endpoint"])
+    def ensure_ready(self, model: str, ctx: int = 0) -> Endpoint:
+        """Wait until a child serves `model`, with a context of `ctx` tokens or more where that can be.
+
+        Raises what the supervisor says when it cannot serve.
+        """
+        more = {"ctx": ctx} if ctx else {}
+        return Endpoint.from_dict(self._ask("ensure_ready", None, model=model, **more)["endpoint"])
 
     def evict(self, model: str) -> bool:
         """Unload `model` once its requests have ended; whether it was loaded."""

@@ -12,6 +12,7 @@ from blazar.models.base import close_database
 from blazar.store.store import Store
 from blazar.supervisor.batch_answers import BatchAnswers
 from blazar.supervisor.child import Weighed
+from blazar.supervisor.contexts import Contexts
 from blazar.supervisor.explained import of_child
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import Gateway
@@ -32,7 +33,7 @@ class Answers:
     """`on_first_hello` is called when a gateway worker first greets: from then on clients are served."""
 
     def __init__(self, config: dict[str, Any], started_at: float, url: str, *, store: Store, fleet: Fleet,
-                 workers: Workers, gateway: Gateway, pool: Pool, hashing: Pool, usage: Usage,
+                 contexts: Contexts, workers: Workers, gateway: Gateway, pool: Pool, hashing: Pool, usage: Usage,
                  jobs: Jobs, survey: Callable[[str, Mapping[str, Any]], Weighed],
                  governors: Callable[[], dict[str, dict[str, str]]], on_first_hello: Callable[[], None]) -> None:
         self._config = config
@@ -40,6 +41,7 @@ class Answers:
         self._url = url
         self._store = store
         self._fleet = fleet
+        self._contexts = contexts
         self._workers = workers
         self._gateway = gateway
         self._pool = pool
@@ -159,7 +161,7 @@ class Answers:
                 self.push()  # else a client that has its answer might not find the model among those loaded
                 link.answer(message, endpoint=endpoint.to_dict())
 
-        self._fleet.ensure_ready(str(message["model"]), waited)
+        self._contexts.ensure_ready(str(message["model"]), int(message.get("ctx") or 0), waited)
 
     def _evict(self, link: Link, message: Message) -> None:
         self._fleet.evict(str(message["model"]),

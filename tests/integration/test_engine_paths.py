@@ -63,7 +63,7 @@ def test_tokens_there_and_back(ask):
 
 def test_a_model_without_marks_fills_no_gap(ask):
     status, message = ask("/infill", {"model": CHAT, "input_prefix": "a", "input_suffix": "b"})
-    assert status == 400 and "not supported by this model" in message
+    assert status == 400 and "no marks for gaps" in message
 
 
 def test_slots_and_properties_of_what_is_loaded(ask):
