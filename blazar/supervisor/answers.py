@@ -11,6 +11,7 @@ from blazar.errors import BlazarError, UsageRefused
 from blazar.models.base import close_database
 from blazar.store.store import Store
 from blazar.supervisor.abilities import as_configured
+from blazar.supervisor.batch_answers import BatchAnswers
 from blazar.supervisor.child import Weighed
 from blazar.supervisor.explained import of_child
 from blazar.supervisor.fleet import Fleet
@@ -56,12 +57,14 @@ class Answers:
         self._models: dict[str, Any] = {}
         self._aliases: dict[str, str] = {}
         self._reads = self._newest_read = 0
+        self._batches = BatchAnswers(store.paths, self._answer_later)
         self._kinds: dict[str, Callable[[Link, Message], None]] = {
             "hello": self._hello, "ensure_ready": self._ensure_ready, "evict": self._evict, "remove": self._remove,
             "keep_alive": self._keep_alive, "describe": self._describe, "explain": self._explain,
             "changed": self._changed, "status": self._status, "beat": self._beat, "report": self._report,
             "job": self._jobs.start, "cancel": self._jobs.cancel,
-            **StoreAnswers(store, self._answer_later).kinds, **StoredAnswers(self._answer_later).kinds}
+            **StoreAnswers(store, self._answer_later).kinds, **StoredAnswers(self._answer_later).kinds,
+            **self._batches.kinds}
 
     # -- links -------------------------------------------------------------------------------------------
 
@@ -87,6 +90,7 @@ class Answers:
     def read_store(self) -> None:
         """Once, at boot: the models and aliases of the snapshot, and what API keys have used today."""
         self._store.tidy()
+        self._batches.tidy()
         self._models, self._aliases = self._read()
         self._compare()
         self._usage.read()
@@ -169,7 +173,8 @@ class Answers:
                 self.push()  # else a client that has its answer might not find the model among those loaded
                 link.answer(message, endpoint=endpoint.to_dict())
 
-        self._sight.ensure_ready(str(message["model"]), waited, is_shown=bool(message.get("shown")))
+        self._sight.ensure_ready(str(message["model"]), int(message.get("ctx") or 0), waited,
+                                 is_shown=bool(message.get("shown")))
 
     def _evict(self, link: Link, message: Message) -> None:
         self._fleet.evict(str(message["model"]),

@@ -31,6 +31,7 @@ from blazar.store.store import Store
 from blazar.supervisor import banks
 from blazar.supervisor.answers import Answers
 from blazar.supervisor.child import Means
+from blazar.supervisor.contexts import Contexts
 from blazar.supervisor.engine_check import EngineCheck
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import LAUNCHER, Gateway
@@ -108,7 +109,7 @@ class Daemon:
         self._fleet = Fleet(means, workers, max_loaded=config.max_loaded_models,
                             keep_alive=float(config.idle_timeout_secs or -1), router=config.router, shown=shown)
         self._tuner = Tuner(self._loop, pool, workers, self._fleet, config, loader.loses_nothing, tuned)
-        sight = Sight(self._loop, pool, self._fleet, loader.weigh, look, shown)
+        sight = Sight(self._loop, pool, self._fleet, Contexts(self._fleet, tuned), loader.weigh, look, shown)
         self._gateway = Gateway(self._loop, paths, workers, self._listener, self._grace, self._give_up, launcher)
         self._usage = Usage(pool)
         self._lanes = Lanes(self._loop, pool, paths, config.capability_registry_url or "", config.fork_retire_days,

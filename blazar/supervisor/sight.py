@@ -6,6 +6,7 @@ evicted. When it cannot be loaded with it, it goes on without.
 """
 
 from collections.abc import Callable, MutableSet
+from dataclasses import dataclass, replace
 from functools import partial
 
 from blazar.errors import BlazarError, LoadFailed
@@ -14,6 +15,7 @@ from blazar.planner.installed import refused
 from blazar.planner.need import Need
 from blazar.planner.plan import Refusal
 from blazar.supervisor.child import Child, Waiter, Weighed
+from blazar.supervisor.contexts import Contexts
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.loop import Loop
 from blazar.supervisor.pool import Pool
@@ -26,15 +28,29 @@ TRIES = 3
 """How often a request is waited with, when its child always goes in between."""
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """A request for the child of a `place`, which shall read `ctx` tokens at least (0 = as it comes)."""
+
+    place: str
+    ctx: int
+    waiter: Waiter
+    tries: int = TRIES
+
+    def again(self) -> "_Asked":
+        return replace(self, tries=self.tries - 1)
+
+
 class Sight:
     """Used on the loop's thread. `shown` holds the places of the children that are to have their projector, for the
     loader to read; the fleet takes out those that it evicts."""
 
-    def __init__(self, loop: Loop, pool: Pool, fleet: Fleet, weigh: Callable[[str], Weighed],
+    def __init__(self, loop: Loop, pool: Pool, fleet: Fleet, contexts: Contexts, weigh: Callable[[str], Weighed],
                  look: Callable[[], Census], shown: MutableSet[str]) -> None:
         self._loop = loop
         self._pool = pool
         self._fleet = fleet
+        self._contexts = contexts
         self._weigh = weigh
         self._look = look
         self._shown = shown
@@ -43,57 +59,59 @@ class Sight:
         self._trying: dict[str, list[Callable[[BlazarError | None], None]]] = {}
         """Who waits to hear whether it fits."""
 
-    def ensure_ready(self, place: str, waiter: Waiter, is_shown: bool) -> None:
-        """As the fleet's; a child that `is_shown` something has its projector."""
+    def ensure_ready(self, place: str, ctx: int, waiter: Waiter, is_shown: bool) -> None:
+        """As `Contexts` does it; a child that `is_shown` something has its projector."""
+        asked = _Asked(place, ctx, waiter)
         if is_shown:
-            self._show(place, waiter, TRIES)
+            self._show(asked)
         else:
-            self._fleet.ensure_ready(place, partial(self._read, place, waiter))
+            self._contexts.ensure_ready(place, ctx, partial(self._read, asked))
 
     def forgive(self) -> None:
         """Models or engines have changed, so that it may work now."""
         self._failed.clear()
 
-    def _read(self, place: str, waiter: Waiter, endpoint: Endpoint | None, error: BlazarError | None) -> None:
+    def _read(self, asked: _Asked, endpoint: Endpoint | None, error: BlazarError | None) -> None:
         """What has come of a load that is for text only: no projector is to keep it from being loaded."""
+        place = asked.place
         if isinstance(error, LoadFailed) and (place in self._shown or self._refusal(place) is error):
             self._lost(place, error)
-            self._fleet.ensure_ready(place, waiter)
+            self._contexts.ensure_ready(place, asked.ctx, asked.waiter)
         else:
-            waiter(endpoint, error)
+            asked.waiter(endpoint, error)
 
-    def _show(self, place: str, waiter: Waiter, tries: int) -> None:
+    def _show(self, asked: _Asked) -> None:
+        place = asked.place
         refusal = self._refusal(place)
         if refusal is not None:
-            waiter(None, refusal)
+            asked.waiter(None, refusal)
             return
         child = next((child for child in self._fleet.ready() if child.place == place), None)
-        if child is not None and child.endpoint is not None and not child.endpoint.projector and tries:
-            self._give(child, waiter, tries)
+        if child is not None and child.endpoint is not None and not child.endpoint.projector and asked.tries:
+            self._give(child, asked)
             return
         if place not in self._shown:
             self._shown.add(place)
-            self._fleet.reconsider(place)
-        self._fleet.ensure_ready(place, partial(self._served, place, waiter, tries))
+            self._fleet.child(place).reconsider()
+        self._contexts.ensure_ready(place, asked.ctx, partial(self._served, asked))
 
-    def _served(self, place: str, waiter: Waiter, tries: int, endpoint: Endpoint | None,
-                error: BlazarError | None) -> None:
+    def _served(self, asked: _Asked, endpoint: Endpoint | None, error: BlazarError | None) -> None:
         if isinstance(error, LoadFailed):
-            self._lost(place, error)
-        if endpoint is None or endpoint.projector or not tries:
-            waiter(endpoint, error)
+            self._lost(asked.place, error)
+        if endpoint is None or endpoint.projector or not asked.tries:
+            asked.waiter(endpoint, error)
         else:
-            self._show(place, waiter, tries - 1)
+            self._show(asked.again())
 
-    def _give(self, child: Child, waiter: Waiter, tries: int) -> None:
-        """Start a child anew with its projector, if that fits; `waiter` is told what came of it."""
+    def _give(self, child: Child, asked: _Asked) -> None:
+        """Start a child anew with its projector, if that fits; whoever asked is told what came of it."""
         place = child.place
 
         def tried(error: BlazarError | None) -> None:
             if error is not None:
-                waiter(None, error)
+                asked.waiter(None, error)
             else:
-                self._show(place, waiter, tries - 1)
+                self._show(asked.again())
 
         def worked_out(_: None, error: BlazarError | None) -> None:
             if error is not None:

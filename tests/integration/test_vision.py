@@ -109,7 +109,10 @@ def test_every_dialect(daemon, path, body, tokens):
 
 def test_capabilities_say_so(daemon):
     assert post(daemon, "/api/show", {"model": SEES})[1]["capabilities"] == ["completion", "vision"]
-    assert post(daemon, "/api/show", {"model": BLIND})[1]["capabilities"] == ["completion"]
+    blind = post(daemon, "/api/show", {"model": BLIND})[1]
+    assert blind["capabilities"] == ["completion"] and "context_length" not in blind
+    chat(daemon, model=BLIND)
+    assert post(daemon, "/api/show", {"model": BLIND})[1]["context_length"] == 4096
 
 
 def test_a_broken_picture_is_the_clients_fault(daemon):

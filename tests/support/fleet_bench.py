@@ -15,6 +15,7 @@ from blazar.paths import Paths
 from blazar.store.store import Store
 from blazar.supervisor import processes
 from blazar.supervisor.child import Means
+from blazar.supervisor.contexts import Contexts
 from blazar.supervisor.daemon import router_of
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.loader import Loader
@@ -59,7 +60,7 @@ class Bench:
         self.fleet = Fleet(means, self.workers, max_loaded=1, keep_alive=-1.0, router=config.router,
                            shown=shown)
         self.tuner = Tuner(self.loop, pool, self.workers, self.fleet, config, loader.loses_nothing, tuned)
-        self.sight = Sight(self.loop, pool, self.fleet, loader.weigh, census, shown)
+        self.sight = Sight(self.loop, pool, self.fleet, Contexts(self.fleet, tuned), loader.weigh, census, shown)
         self.drains = []
         ours, theirs = socket.socketpair()
         self.far = Link(theirs, self.hear).start()

@@ -15,8 +15,9 @@ class Capability:
     def __call__(self, exchange: Exchange) -> None:
         model = self._directory.models[exchange.model]
         has = model["capabilities"]
-        if exchange.needs not in has:
-            raise NotCapable(model=exchange.model, capability=exchange.needs, has=", ".join(has))
+        for needed in (exchange.needs, *(("thinking",) if exchange.thinks else ())):
+            if needed and needed not in has:
+                raise NotCapable(model=exchange.model, capability=needed, has=", ".join(has))
         if exchange.inputs is not None:
             _check(exchange.model, exchange.inputs, model)
 

@@ -27,9 +27,9 @@ def bench(tmp_path):
 class Asked:
     """What a request to the bench's model has come to: `got` has the endpoint, or the error."""
 
-    def __init__(self, bench, shown):
+    def __init__(self, bench, shown, ctx=0):
         self.got = []
-        bench.sight.ensure_ready(bench.model, lambda *told: self.got.append(told), is_shown=shown)
+        bench.sight.ensure_ready(bench.model, ctx, lambda *told: self.got.append(told), is_shown=shown)
 
     def done(self, bench):
         bench.turn_until(lambda: self.got)
@@ -61,6 +61,17 @@ def test_text_first_then_one_respawn_with_the_projector(bench):
     assert beside(bench) == 7 << 20, "its bytes count"
     assert loaded(bench, shown=True).child_id == loaded(bench).child_id == seen[0].child_id, "they find it there"
     assert bench.drains == []
+
+
+def test_a_larger_context_and_a_projector_in_one_request(bench):
+    bench = bench()
+    loaded(bench)
+    asked = Asked(bench, shown=True, ctx=2048)
+    bench.reshaped()
+    if not asked.got:
+        bench.reshaped()
+    endpoint, error = asked.done(bench)
+    assert error is None and endpoint.projector and endpoint.ctx == 2048
 
 
 def test_the_first_request_may_show_something(bench):
