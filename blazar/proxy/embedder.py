@@ -8,14 +8,16 @@ from blazar.proxy.exchange import Embedded, Exchange, Retryable
 from blazar.proxy.tokens import Fetch, tokenize
 from blazar.proxy.vectors import is_vector
 
+BATCH = 64
+"""Inputs that a child is asked for at once: a long list holds up nobody else, and a cancelled one ends soon."""
+
 Items = list[str] | list[list[int]]
 
 
 class Embedder:
     """Asks for the vectors of one exchange, whose endpoint is leased."""
 
-    batch = 64
-    """Inputs that a child is asked for at once: a long list holds up nobody else, and a cancelled one ends soon."""
+    batch = BATCH
 
     def __init__(self, fetch: Fetch, exchange: Exchange) -> None:
         assert exchange.inputs is not None, "the dialect has read them"

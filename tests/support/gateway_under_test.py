@@ -43,8 +43,9 @@ class GatewayUnderTest:
                  loaded: bool = True, installed: tuple[str, ...] = (MODEL,),
                  certificate: Certificate | None = None, child: int | str = 0, transport: str = "tcp",
                  sees: bool = False) -> None:
-        """`sees` is whether the model has a projector, and it is loaded. With a certificate it listens with TLS, and what connects here trusts it. `child` says where that listens:
-        at a port, or at the path of a Unix socket; with the transport "unix" there is one in the folder."""
+        """With a certificate it listens with TLS, and what connects here trusts it. `child` says where that listens:
+        at a port, or at the path of a Unix socket; with the transport "unix" there is one in the folder. `sees` is
+        whether the model has a projector, which is loaded then."""
         self._tls: ssl.SSLContext | None = None
         if certificate is not None:
             config = {**(config or {}), "tls_cert": str(certificate.cert), "tls_key": str(certificate.key)}
