@@ -41,6 +41,10 @@ MESSAGES = {
     "create": ("gateway", "name from files adapters preset license", "model warnings"),
     "copy": ("gateway", "source name alias: whether it shares the source's engine", "model"),
     "blob": ("gateway", "digest, token: of the file in incoming/ to be taken, or null", "here: whether it is here"),
+    "keep": ("gateway", "table: completion or response; verb; owner; then put: object (its id) model metadata input "
+             "body (JSON texts), find: object, page: after limit newest_first model pairs, annotate: object metadata, "
+             "forget: object",
+             "put: nothing; find: row; page: rows more; annotate, forget: there"),
     "changed": ("cli", "what: store", ""),
     "job": ("gateway, cli", "verb: pull; reference; job: a number of the asker's own", "model: its summary, at last"),
     "progress": ("supervisor", "job; then says: a sentence, or begins: a file sha256 size, or stage done total", None),
@@ -49,6 +53,9 @@ MESSAGES = {
     "beat": ("gateway", "", None),
     "stopping": ("supervisor", "grace: seconds until streams are ended", None),
 }
+
+KEPT_DAYS = 30
+"""Days for which answers are kept whose clients asked for that (`keep`)."""
 
 Message = dict[str, Any]
 

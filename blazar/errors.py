@@ -353,6 +353,34 @@ class InputTooLong(RequestRefused):
     slug = "input-too-long"
 
 
+class PreviousMissing(RequestRefused):
+    """the earlier response {id!r} is not kept here for this API key; send the conversation as `input` instead, or see
+    that its responses are stored: they are for {days} days, unless sent with `store` false"""
+
+    slug = "previous-response-not-found"
+
+
+class NotCancellable(RequestRefused):
+    """the response {id!r} has ended ({status}); only one that is still being written can be cancelled"""
+
+    slug = "not-cancellable"
+
+
+class ResponseCancelled(BlazarError):
+    """this response was cancelled by a request of its own client"""
+
+    slug = "response-cancelled"
+    status = 409
+
+
+class StoredMissing(BlazarError):
+    """no {what} {id!r} is kept here for this API key; those sent with `store` are kept for {days} days, and the oldest
+    go first when they are too many"""
+
+    slug = "stored-missing"
+    status = 404
+
+
 class KnobRefused(RequestRefused):
     """{knob} is not available here: {reason}; {remedy}"""
 

@@ -20,7 +20,8 @@ ROOT = Path(__file__).parent.parent
 OF_FILES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/modelfiles.md")
 """Pages in which what looks like the path of a file is one of ours."""
 
-PAGES = (*OF_FILES, "docs/models.md", "docs/engines.md", "docs/tools.md", "docs/speculation.md", "docs/children.md")
+PAGES = (*OF_FILES, "docs/models.md", "docs/engines.md", "docs/tools.md", "docs/speculation.md", "docs/children.md",
+         "docs/responses.md")
 
 
 @pytest.mark.parametrize("page", OF_FILES)

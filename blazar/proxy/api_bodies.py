@@ -56,6 +56,14 @@ KEEP_ALIVE = one_of({"type": "integer"}, TEXT)
 OLLAMA_SHAPE = {"model": MODEL, "stream": SWITCH, "options": ANY_OBJECT, "keep_alive": KEEP_ALIVE}
 NAMED = obj("model", model=MODEL)
 INPUTS = one_of(TEXT, listed(TEXT, minItems=1))
+METADATA: Schema = {"type": "object", "additionalProperties": {"type": "string", "maxLength": 512}, "maxProperties": 16}
+ASKED = {"model": MODEL, "input": one_of(TEXT, TURNS), "instructions": TEXT, "previous_response_id": TEXT,
+         "tools": listed(obj("type name", type={"type": "string", "enum": ["function"]}, name=TEXT, description=TEXT,
+                             parameters=ANY_OBJECT)),
+         "reasoning": obj(effort={"type": "string", "enum": ["none", "low", "medium", "high"]}),
+         "text": obj(format=ANY_OBJECT)}
+PAGE: dict[str, Schema] = {"limit": {"type": "integer", "minimum": 1, "maximum": 100}, "after": TEXT,
+                           "order": {"type": "string", "enum": ["asc", "desc"]}}
 
 ERRORS: dict[str, Schema] = {
     # dialect: its error object
@@ -72,7 +80,12 @@ BODIES: dict[tuple[str, str], Body] = {
     # OpenAI
     ("POST", "/v1/chat/completions"): Body("Answer a conversation.", obj(
         "model messages", model=MODEL, messages=TURNS, stream=SWITCH, max_tokens=COUNT, max_completion_tokens=COUNT,
-        tools=listed(FUNCTION), response_format=ANY_OBJECT, **NUMBERS), streams=True),
+        tools=listed(FUNCTION), response_format=ANY_OBJECT, store=SWITCH, metadata=METADATA, **NUMBERS), streams=True),
+    ("GET", "/v1/chat/completions"): Body("The stored completions.", query={**PAGE, "model": TEXT}),
+    ("GET", "/v1/chat/completions/{id}"): Body("One of them."),
+    ("POST", "/v1/chat/completions/{id}"): Body("Change its metadata.", obj("metadata", metadata=METADATA)),
+    ("DELETE", "/v1/chat/completions/{id}"): Body("Forget it."),
+    ("GET", "/v1/chat/completions/{id}/messages"): Body("What was asked for it.", query=PAGE),
     ("POST", "/v1/completions"): Body("Go on with a text.", obj(
         "model prompt", model=MODEL, prompt=TEXT, stream=SWITCH, max_tokens=COUNT, **NUMBERS), streams=True),
     ("POST", "/v1/embeddings"): Body("Vectors of texts.", obj(
@@ -81,6 +94,14 @@ BODIES: dict[tuple[str, str], Body] = {
     ("GET", "/v1/models/{name}"): Body("One of them."),
     ("GET", "/v1/models/{name}/{more}"): Body("One whose name holds a slash."),
     ("GET", "/v1/models/{name}/{more}/{most}"): Body("One whose name holds two."),
+    ("POST", "/v1/responses"): Body("Answer a conversation, and keep the answer.", obj(
+        "model input", stream=SWITCH, store=SWITCH, metadata=METADATA, max_output_tokens=COUNT, **ASKED, **NUMBERS),
+        streams=True),
+    ("POST", "/v1/responses/input_tokens"): Body("How many tokens that would be.", obj("model input", **ASKED)),
+    ("GET", "/v1/responses/{id}"): Body("A response that was kept."),
+    ("DELETE", "/v1/responses/{id}"): Body("Forget it."),
+    ("GET", "/v1/responses/{id}/input_items"): Body("All that the model was shown for it.", query=PAGE),
+    ("POST", "/v1/responses/{id}/cancel"): Body("End a response that is being written."),
     # Anthropic
     ("POST", "/v1/messages"): Body("Answer a conversation.", obj(
         "model messages max_tokens", model=MODEL, messages=TURNS, max_tokens=COUNT, stream=SWITCH, system=PARTS,

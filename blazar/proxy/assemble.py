@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from blazar.proxy.exchange import Answer, ToolCall
+from blazar.proxy.exchange import Answer, Part, ToolCall
 from blazar.proxy.json import BadJson, loads
 from blazar.proxy.meter import take_counts
 from blazar.proxy.stops import StopCutter
@@ -32,8 +32,6 @@ class Assembler:
         self._count_of_pieces = 0
         self._positions: dict[Any, int] = {}
         self._reason = "stop"
-        self._text: list[str] = []
-        self._thinking: list[str] = []
 
     def feed(self, chunk: dict[str, Any]) -> Piece:
         """Add one chunk; the result is what it added."""
@@ -49,8 +47,10 @@ class Assembler:
         calls = delta.get("tool_calls")
         if calls:
             piece.text += self._cutter.rest()
-        self._text.append(piece.text)
-        self._thinking.append(piece.thinking)
+        if piece.thinking:
+            self._say("thinking", piece.thinking)
+        if piece.text:
+            self._say("text", piece.text)
         for call in calls if isinstance(calls, list) else []:
             if isinstance(call, dict):
                 self._add_call(call)
@@ -67,7 +67,8 @@ class Assembler:
     def rest(self) -> str:
         """The last of the text, which was held back because a stop sequence seemed to begin there."""
         rest = self._cutter.rest()
-        self._text.append(rest)
+        if rest:
+            self._say("text", rest)
         return rest
 
     def finish(self) -> Answer:
@@ -78,7 +79,7 @@ class Assembler:
             answer.stop_text, self._reason = self._cutter.found, "stop"
             # The child's own count comes at its end, which is not waited for.
             answer.usage.completion_tokens = answer.usage.completion_tokens or self._count_of_pieces
-        answer.text, answer.thinking = "".join(self._text), "".join(self._thinking)
+        answer.text, answer.thinking = self._said("text"), self._said("thinking")
         answer.finish_reason = self._reason
         if answer.tool_calls:
             cut_off = answer.finish_reason == "length" and arguments_of(answer.tool_calls[-1]) is None
@@ -86,6 +87,15 @@ class Assembler:
         elif answer.finish_reason == "tool_calls":
             answer.finish_reason = "stop"
         return answer
+
+    def _say(self, kind: str, words: str) -> None:
+        parts = self.answer.parts
+        if not parts or parts[-1].kind != kind:
+            parts.append(Part(kind))
+        parts[-1].words.append(words)
+
+    def _said(self, kind: str) -> str:
+        return "".join("".join(part.words) for part in self.answer.parts if part.kind == kind)
 
     def _add_call(self, delta: dict[str, Any]) -> None:
         function = _object(delta.get("function"))
@@ -103,6 +113,7 @@ class Assembler:
         if key not in self._positions:
             self._positions[key] = len(calls)
             calls.append(ToolCall(given, "", ""))
+            self.answer.parts.append(Part("call", call=calls[-1]))
         return self._positions[key]
 
 

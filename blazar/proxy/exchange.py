@@ -15,15 +15,24 @@ from blazar.transport import Endpoint
 class Sink(Protocol):
     """Where the answer goes. `start` is the only writer of heads; nothing may change a header after it."""
 
-    started: bool
-    status: int
-    """Of the head that was sent; 0 before."""
-    gone: bool
-    """The client has closed, or half-closed, its side."""
-    early: bool
-    """The head of a stream has left, with signs of life, before there was anything to answer."""
     closing: bool
     """No other request follows on this connection."""
+
+    @property
+    def started(self) -> bool:
+        """The head was sent, or is ready to be."""
+
+    @property
+    def status(self) -> int:
+        """Of that head; 0 before."""
+
+    @property
+    def gone(self) -> bool:
+        """The client has closed, or half-closed, its side."""
+
+    @property
+    def early(self) -> bool:
+        """The head of a stream has left, with signs of life, before there was anything to answer."""
 
     def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
         """Send the head, unless it left early. With `raw_chunked` the writes that follow carry chunk framing."""
@@ -107,8 +116,17 @@ class ToolCall:
 
 
 @dataclass(slots=True)
+class Part:
+    """A stretch of an answer: words of one kind, `text` or `thinking`, or a `call`."""
+
+    kind: str
+    words: list[str] = field(default_factory=list)
+    call: ToolCall | None = None
+
+
+@dataclass(slots=True)
 class Answer:
-    """A whole answer: text, thinking, tool calls, and why it ended.
+    """A whole answer: text, thinking, tool calls, and why it ended; `parts` has all of it in the order it came.
 
     `finish_reason` is OpenAI's word (stop, length, tool_calls); `stop_text` is the caller's own stop sequence that
     ended it, when the engine says so.
@@ -117,6 +135,7 @@ class Answer:
     text: str = ""
     thinking: str = ""
     tool_calls: list[ToolCall] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
     finish_reason: str = "stop"
     stop_text: str | None = None
     usage: Usage = field(default_factory=Usage)
@@ -181,6 +200,10 @@ class Exchange:
     """Texts at which the answer ends, for the dialects that translate."""
     inputs: Inputs | None = None
     """What is to be embedded."""
+    draft: Any = None
+    """What the dialect knows beforehand of the object that will be its answer."""
+    keep: Callable[[dict[str, Any]], bool] | None = None
+    """Keeps such an object for its client, and says whether it could; called before the last of it is sent."""
     keep_alive: float | None = None
     """Seconds to stay loaded after this, negative for ever; None when the client did not say."""
     model: str = ""

@@ -15,6 +15,7 @@ from blazar.proxy.dialects.anthropic import AnthropicDialect
 from blazar.proxy.dialects.dialect import Dialect
 from blazar.proxy.dialects.ollama import OllamaDialect
 from blazar.proxy.dialects.openai import OpenAIDialect
+from blazar.proxy.dialects.responses import ResponsesDialect
 from blazar.proxy.directory import Directory
 from blazar.proxy.dispatch import Dispatch
 from blazar.proxy.heartbeat import Heartbeat
@@ -37,6 +38,7 @@ from blazar.proxy.stages.retry import Retry
 from blazar.proxy.stages.trace import Trace
 from blazar.proxy.supervisor import Supervisor
 from blazar.proxy.wire.pool import Pool
+from blazar.proxy.writing import Writing
 from blazar.telemetry.audit import AuditLog
 from blazar.telemetry.metrics import Metrics
 from blazar.tls import server_context
@@ -71,11 +73,13 @@ class Gateway:
         """Set by the worker when it stops: answers say `Connection: close` from then on."""
         self.write_timeout = float(config.client_write_timeout_secs)
         self.pool = Pool()
+        self.writing = Writing()
         self.pace = greens.Pace()
         """For whatever takes long."""
         reader = BodyReader(config.json_scan_over_kb << 10, self.pace)
         self.dialects: dict[str, Dialect] = {dialect.name: dialect for dialect in (
-            OpenAIDialect(reader), OllamaDialect(reader), AnthropicDialect(reader))}
+            OpenAIDialect(reader), OllamaDialect(reader), AnthropicDialect(reader),
+            ResponsesDialect(reader))}
         self.dispatch = Dispatch(self.pool, config.child_header_timeout_secs or None, self.metrics)
         self._heartbeat = Heartbeat(config.sse_ping_interval)
         ready = Readiness(supervisor, directory)

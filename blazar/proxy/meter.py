@@ -85,7 +85,7 @@ def prompt_estimate(exchange: Exchange) -> int:
 
 def expected_tokens(exchange: Exchange) -> int:
     """Tokens that a request may use: its prompt, and what it allows for the answer."""
-    if exchange.knobs.get("load_only") or exchange.operation == "count_tokens":
+    if exchange.knobs.get("load_only") or exchange.operation in ("count_tokens", "input_tokens"):
         return 0
     if exchange.inputs is not None:
         return prompt_estimate(exchange)
@@ -98,6 +98,7 @@ def _most_completion(payload: dict[str, Any]) -> int:
     """The limit that the request sets to its answer, in any dialect; 0 when it sets none."""
     options = payload.get("options")
     return (_positive(payload.get("max_completion_tokens")) or _positive(payload.get("max_tokens"))
+            or _positive(payload.get("max_output_tokens"))
             or _positive(options.get("num_predict") if isinstance(options, dict) else None))
 
 

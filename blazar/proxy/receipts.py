@@ -5,6 +5,7 @@ import time
 from blazar.proxy.exchange import Exchange
 
 OVERHEAD = "X-Blazar-Overhead-Ms"
+STRUCTURED = "X-Blazar-Structured-Output"
 
 
 def overhead(exchange: Exchange, heard: float = 0.0) -> tuple[str, str]:
@@ -20,3 +21,8 @@ def overhead(exchange: Exchange, heard: float = 0.0) -> tuple[str, str]:
     exchange.first_byte = now
     exchange.overhead = max(0.0, before) + (now - heard if heard else 0.0)
     return (OVERHEAD, f"{exchange.overhead * 1000:.3f}")
+
+
+def structured(kind: str) -> tuple[str, str]:
+    """The header that says which constraint the engine was given for its answer."""
+    return (STRUCTURED, kind)

@@ -39,6 +39,7 @@ class Request:
         self.method: str = environ["REQUEST_METHOD"]
         path = environ.get("PATH_INFO") or "/"
         self.path: str = path if path.isascii() else path.encode("latin-1").decode(errors="replace")
+        self.query: str = environ.get("QUERY_STRING", "")
         headers: dict[str, str] = environ.get(FIELDS) or _headers(environ)
         self.headers = headers
         """By lower-case name."""

@@ -95,6 +95,10 @@ class Supervisor:
         """Have the file that was written under `token` checked and kept."""
         self._ask("blob", None, digest=digest, token=token)
 
+    def keep(self, table: str, verb: str, **fields: Any) -> dict[str, Any]:
+        """Have something done with what is kept for clients; see `control.MESSAGES`."""
+        return self._ask("keep", ANSWER_TIMEOUT, table=table, verb=verb, **fields)
+
     def keep_alive(self, model: str, seconds: float) -> None:
         """Note how long `model` is to stay loaded from now on."""
         if self._link is not None:

@@ -12,13 +12,25 @@ import pytest
 
 from blazar.errors import BodyTooLarge, ChildFailed, ModelNotFound, RequestRefused, Unauthenticated
 from blazar.proxy.json import dumps
-from tests.support.wire import anthropic_blocks, anthropic_events, buffered, dialects, events_of, ndjson, sse, streamed
+from tests.support.wire import (
+    anthropic_blocks,
+    anthropic_events,
+    buffered,
+    dialects,
+    events_of,
+    ndjson,
+    responses_events,
+    responses_items,
+    sse,
+    streamed,
+)
 
 WIRE = Path(__file__).parent.parent / "data" / "wire"
 CASES = sorted(path.name.removesuffix(".request.json") for path in WIRE.glob("*.request.json"))
 OPERATIONS = [("openai", "chat"), ("openai", "completions"), ("ollama", "chat"), ("ollama", "generate"),
-              ("anthropic", "messages")]
-ASKING = [("openai", "embeddings"), ("ollama", "embed"), ("ollama", "embeddings"), ("anthropic", "count_tokens")]
+              ("anthropic", "messages"), ("responses", "create")]
+ASKING = [("openai", "embeddings"), ("ollama", "embed"), ("ollama", "embeddings"), ("anthropic", "count_tokens"),
+          ("responses", "input_tokens")]
 """Operations that make no model write."""
 
 
@@ -74,6 +86,10 @@ def test_streamed_and_buffered_agree(case):
         assert anthropic_blocks(events) == whole["content"]
         assert events[-2]["delta"]["stop_reason"] == whole["stop_reason"]
         assert events[-2]["usage"] == whole["usage"]
+        return
+    if case.startswith("responses"):
+        events = responses_events(stream)
+        assert events[-1]["response"] == whole and responses_items(events) == whole["output"]
         return
     *pieces, last = ndjson(stream)
     if "generate" in case:
@@ -155,7 +171,7 @@ def test_a_bad_body_is_a_400_that_teaches(name, operation, body):
 
 @pytest.mark.parametrize("error", [RequestRefused("no"), Unauthenticated(), ModelNotFound(name="m", near=""),
                                    BodyTooLarge(limit="1 MiB"), ChildFailed(model="m", reason="gone"), OSError("no")])
-@pytest.mark.parametrize("name", ["openai", "ollama", "anthropic"])
+@pytest.mark.parametrize("name", ["openai", "ollama", "anthropic", "responses"])
 def test_every_error_has_its_dialects_shape(name, error):
     dialect = dialects()[name]
     status, answer = dialect.error(error)

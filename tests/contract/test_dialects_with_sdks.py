@@ -80,6 +80,50 @@ def test_anthropic_error_in_a_stream(serve):
             stream.get_final_message()
 
 
+@pytest.mark.parametrize("case", cases("responses-create"))
+def test_openai_responses(case, serve):
+    openai = pytest.importorskip("openai")
+    exchange, asked = opened(case)
+    child = (WIRE / f"{case}.sse").read_bytes()
+    asked.pop("stream", None)
+    url = serve(200, "text/event-stream", streamed(exchange, child))
+    with openai.OpenAI(base_url=url, api_key="k", max_retries=0).responses.stream(**asked) as stream:
+        *events, last = stream
+    url = serve(200, "application/json", buffered(opened(case)[0], child))
+    whole = openai.OpenAI(base_url=url, api_key="k", max_retries=0).responses.create(**asked)
+    final = last.response.to_dict()
+    assert [item.get("content", item.get("arguments")) for item in whole.to_dict()["output"]] == [
+        item.get("content", item.get("arguments")) for item in without(final["output"], "parsed")]
+    assert last.response.usage == whole.usage and last.response.status == whole.status
+    texts = [event for event in events if event.type == "response.output_text.delta"]
+    assert "".join(event.delta for event in texts) == whole.output_text
+    snapshots = [event.snapshot for event in texts]
+    assert not snapshots or snapshots[-1] == whole.output[-1].content[0].text
+
+
+def without(value, name):
+    """The value without what the client adds under that name."""
+    if isinstance(value, list):
+        return [without(inner, name) for inner in value]
+    if isinstance(value, dict):
+        return {key: without(inner, name) for key, inner in value.items() if key != name}
+    return value
+
+
+def test_openai_responses_that_fail(serve):
+    openai = pytest.importorskip("openai")
+    exchange, asked = opened("responses-create-turn")
+    asked.pop("stream")
+    translator = exchange.dialect.translator(exchange)
+    url = serve(200, "text/event-stream", translator.feed(chunk("a")) + translator.fail(ChildFailed("the engine died")))
+    with openai.OpenAI(base_url=url, api_key="k", max_retries=0).responses.stream(**asked) as stream:
+        *_, last = stream
+    assert last.type == "response.failed" and last.response.error.message == "the engine died"
+    early = serve(200, "text/event-stream", exchange.dialect.stream_error(ChildFailed("before a word")))
+    with pytest.raises(openai.APIError, match="before a word"):
+        list(openai.OpenAI(base_url=early, api_key="k", max_retries=0).responses.create(**asked, stream=True))
+
+
 ERRORS = [(RequestRefused("no"), "BadRequestError"), (Unauthenticated(), "AuthenticationError"),
           (ModelForbidden("no"), "PermissionDeniedError"), (ModelNotFound("no"), "NotFoundError"),
           (ChildFailed("no"), "InternalServerError")]

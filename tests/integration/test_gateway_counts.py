@@ -66,7 +66,7 @@ def test_every_lane_counts_the_same_tokens_and_says_so_everywhere(gateway, diale
     answer = gateway.ask(dialect, {**ANN, "X-Request-Id": request_id}, stream=stream)
     assert answer.status == 200
     line, after = last_line(gateway, request_id), metrics(gateway)
-    path = {"openai": "chat", "ollama": "chat", "anthropic": "messages"}[dialect]
+    path = {"openai": "chat", "ollama": "chat", "anthropic": "messages", "responses": "create"}[dialect]
     assert rise(before, after, "blazar_prompt_tokens_total", key="ann", model=MODEL) == 11
     assert rise(before, after, "blazar_completion_tokens_total", key="ann", model=MODEL) == 3
     for name in ("blazar_requests_total", "blazar_generations_total"):

@@ -11,8 +11,9 @@ from tests.support.scripted_child import hello_world, json_answer
 
 DIALECTS = list(ASK)
 SIGNS = {"openai": b": still working\n\n", "anthropic": b'event: ping\ndata: {"type":"ping"}\n\n',
-         "ollama": b'"content":""'}
-ENDS = {"openai": b"data: [DONE]\n\n", "anthropic": b"event: message_stop", "ollama": b'"done":true'}
+         "ollama": b'"content":""', "responses": b": still working\n\n"}
+ENDS = {"openai": b"data: [DONE]\n\n", "anthropic": b"event: message_stop", "ollama": b'"done":true',
+        "responses": b"event: response.completed"}
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,7 @@ def test_a_request_at_every_byte(front: GatewayUnderTest, case):
     assert len({request.body for request in front.child.received}) == 1
 
 
-@pytest.mark.parametrize("dialect", ASK)
+@pytest.mark.parametrize("dialect", ["openai", "ollama", "anthropic"])
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_answer_at_every_byte(front: GatewayUnderTest, dialect, stream):
     front.fresh()

@@ -55,11 +55,15 @@ def contents(dialect: str, body: bytes) -> tuple[list[str], str]:
         assert all(name == value["type"] for name, value in values)
         pieces = [value["delta"]["text"] for name, value in values if name == "content_block_delta"]
         return pieces, values[-1][0]
+    if dialect == "responses":
+        assert all(name == value["type"] for name, value in values)
+        return [value["delta"] for _, value in values if "delta" in value], values[-1][0]
     pieces = [value["choices"][0]["delta"].get("content") for _, value in values]
     return [piece for piece in pieces if piece], values[-1][1]["choices"][0]["finish_reason"]
 
 
-ENDING = {"ollama": "done", "anthropic": "message_stop", "openai": "stop"}
+ENDING = {"ollama": "done", "anthropic": "message_stop", "openai": "stop",
+          "responses": "response.completed"}
 
 
 # -- FC-01 -----------------------------------------------------------------------------------------------
@@ -139,7 +143,7 @@ def test_an_answer_ends_for_the_client_with_done_even_if_the_child_dawdles(gatew
     with gateway.connect() as sock:
         sock.sendall(post(path, json.dumps({**body, "stream": True}).encode()))
         try:
-            read_until(sock, {"ollama": b"0\r\n\r\n", "anthropic": b"0\r\n\r\n", "openai": b"[DONE]"}[dialect])
+            read_until(sock, b"[DONE]" if dialect == "openai" else b"0\r\n\r\n")
         finally:
             release.set()
 
@@ -255,7 +259,8 @@ def in_stream_error(dialect: str, body: bytes) -> str:
         return json.loads(body.splitlines()[-1])["error"]
     name, data = sse(body)[-1]
     assert dialect != "anthropic" or name == "error"
-    return json.loads(data)["error"]["message"]
+    value = json.loads(data)
+    return value.get("response", value)["error"]["message"]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

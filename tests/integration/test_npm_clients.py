@@ -55,6 +55,9 @@ def test_openai(run):
     assert_chat(told)
     assert_embeddings(told)
     assert told["listed"] == [CHAT, EMBEDS] and told["refused"] == ["NotFoundError", 404]
+    assert len(set(told["responses"])) == 1 and told["responses"][0] != ""
+    assert told["items"] == ["Write about a quiet library.", told["responses"][0], "And?"]
+    assert told["gone"] == 404 and told["found"] == told["stored"]
 
 
 def test_ollama(run):

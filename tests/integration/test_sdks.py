@@ -1,5 +1,7 @@
 """The official Python clients of the three dialects against a running Blazar, unmodified."""
 
+from typing import Literal
+
 import pytest
 
 from tests.support.shell import Shell
@@ -8,6 +10,7 @@ from tests.support.tiny_gguf import tiny_gguf
 openai = pytest.importorskip("openai")
 anthropic = pytest.importorskip("anthropic")
 ollama = pytest.importorskip("ollama")
+pydantic = pytest.importorskip("pydantic")
 
 MESSAGES = [{"role": "user", "content": "Write two sentences about a quiet library."}]
 TOKENS = 12
@@ -72,6 +75,63 @@ def test_openai_completions(openai_client, model):
     streamed = "".join(piece.choices[0].text for piece in openai_client.completions.create(**asked, stream=True)
                        if piece.choices)
     assert streamed == whole != ""
+
+
+def test_openai_responses_buffered_and_streamed_say_the_same(openai_client, model):
+    asked = {"model": model, "input": MESSAGES, "instructions": "Be brief.", "temperature": 0,
+             "max_output_tokens": TOKENS}
+    whole = openai_client.responses.create(**asked)
+    assert whole.status in ("completed", "incomplete") and 0 < whole.usage.output_tokens <= TOKENS
+    with openai_client.responses.stream(**asked) as stream:
+        events = list(stream)
+    text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+    final = events[-1].response
+    assert text == whole.output_text == final.output_text != ""
+    assert (final.status, final.usage.output_tokens) == (whole.status, whole.usage.output_tokens)
+    assert openai_client.responses.retrieve(final.id) == final.__class__.model_validate(final.model_dump())
+
+
+def test_openai_responses_are_kept_listed_and_forgotten(openai_client):
+    asked = {"model": TINY, "max_output_tokens": TOKENS}
+    first = openai_client.responses.create(**asked, input="One?")
+    second = openai_client.responses.create(**asked, input="Two?", previous_response_id=first.id)
+    listed = list(openai_client.responses.input_items.list(second.id, limit=2, order="asc"))
+    assert [item.content[0].text for item in listed] == ["One?", first.output_text, "Two?"]
+    counted = openai_client.responses.input_tokens.count(model=TINY, input="Two?", previous_response_id=first.id)
+    assert counted.input_tokens == second.usage.input_tokens
+    with pytest.raises(openai.BadRequestError, match="has ended"):
+        openai_client.responses.cancel(first.id)
+    openai_client.responses.delete(first.id)
+    with pytest.raises(openai.NotFoundError):
+        openai_client.responses.retrieve(first.id)
+
+
+def test_openai_responses_hold_to_a_schema(openai_client):
+    class Sky(pydantic.BaseModel):
+        colour: Literal["blue", "grey"]
+
+    asked = {"model": TINY, "input": "The sky, please.", "text_format": Sky}
+    whole = openai_client.responses.with_raw_response.parse(**asked)
+    assert whole.headers["x-blazar-structured-output"] == "json_schema"
+    with openai_client.responses.stream(**asked, temperature=0) as stream:
+        final = stream.get_final_response()
+    assert isinstance(final.output_parsed, Sky) and isinstance(whole.parse().output_parsed, Sky)
+
+
+def test_openai_stored_completions(openai_client):
+    chats, asked = openai_client.chat.completions, {"model": TINY, "messages": MESSAGES, "max_tokens": TOKENS}
+    whole = chats.create(**asked, store=True, metadata={"made": "here"})
+    *_, last = chats.create(**asked, store=True, metadata={"made": "here"}, stream=True)
+    chats.create(**asked)
+    mine = [one.id for one in chats.list(metadata={"made": "here"}, model=TINY, limit=1)]
+    assert mine == [whole.id, last.id]
+    assert chats.retrieve(whole.id).choices == whole.choices
+    assert [message.content for message in chats.messages.list(last.id)] == [MESSAGES[0]["content"]]
+    assert chats.update(whole.id, metadata={"made": "there"}).metadata == {"made": "there"}
+    assert [one.id for one in chats.list(metadata={"made": "here"})] == [last.id]
+    assert chats.delete(last.id).deleted
+    with pytest.raises(openai.NotFoundError):
+        chats.retrieve(last.id)
 
 
 def test_openai_lists_and_finds_models(openai_client, model):
@@ -166,3 +226,22 @@ def test_ollama_deletes(ollama_client):
     assert EXTRA not in [entry.model for entry in ollama_client.list().models]
     with pytest.raises(ollama.ResponseError):
         ollama_client.show(EXTRA)
+
+
+# -- what is kept ----------------------------------------------------------------------------------------
+
+
+def test_what_was_acknowledged_outlives_a_kill(daemon):
+    with openai.OpenAI(base_url=f"{daemon.url}/v1", api_key="none", max_retries=0, timeout=60) as client:
+        with client.responses.stream(model=TINY, input="One?", max_output_tokens=TOKENS) as stream:
+            *_, last = stream
+        *_, told = client.chat.completions.create(model=TINY, messages=MESSAGES, max_tokens=5, store=True, stream=True)
+        daemon.kill()
+    daemon.start()
+    with openai.OpenAI(base_url=f"{daemon.url}/v1", api_key="none", max_retries=0, timeout=60) as client:
+        assert client.responses.retrieve(last.response.id).output_text == last.response.output_text
+        assert client.chat.completions.retrieve(told.id).usage.completion_tokens == 5
+        after = client.responses.create(model=TINY, input="Two?", previous_response_id=last.response.id,
+                                        max_output_tokens=TOKENS)
+        assert [item.content[0].text for item in client.responses.input_items.list(after.id, order="asc")] == [
+            "One?", last.response.output_text, "Two?"]

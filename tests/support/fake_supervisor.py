@@ -56,6 +56,8 @@ class FakeSupervisor:
         self.config = config or {}
         self.blobs: set[str] = set()
         """Digests of files that clients need not send."""
+        self.kept: dict[tuple[str, str, str], dict[str, str]] = {}
+        """What is kept for clients, by table, owner and id."""
         self.usage: dict[str, Any] = {"day": "2026-01-31", "tokens": {}}
         self.heard: list[Message] = []
         self.links: list[Link] = []
@@ -208,6 +210,14 @@ class FakeSupervisor:
 
     def on_blob(self, message: Message) -> dict[str, Any]:
         return {"here": message["digest"] in self.blobs}
+
+    def on_keep(self, message: Message) -> dict[str, Any]:
+        place = message["table"], message["owner"], message["object"]
+        if message["verb"] == "put":
+            self.kept[place] = {name: message[name] for name in ("metadata", "input", "body")}
+        if message["verb"] == "forget":
+            return {"there": self.kept.pop(place, None) is not None}
+        return {"row": self.kept.get(place), "there": place in self.kept}
 
     def on_describe(self, message: Message) -> dict[str, Any]:
         return {"model": {"name": message["model"], **MODEL, "template": "T", "parameters": "", "license": "MIT",

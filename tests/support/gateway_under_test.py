@@ -20,6 +20,7 @@ ASK = {
     "openai": ("/v1/chat/completions", {"model": MODEL, "messages": MESSAGES}),
     "ollama": ("/api/chat", {"model": MODEL, "messages": MESSAGES}),
     "anthropic": ("/v1/messages", {"model": MODEL, "max_tokens": 50, "messages": MESSAGES}),
+    "responses": ("/v1/responses", {"model": MODEL, "input": MESSAGES}),
 }
 
 
@@ -93,8 +94,10 @@ class GatewayUnderTest:
             connection.close()
 
     def ask(self, dialect: str, headers: dict[str, str] | None = None, **more: Any) -> Answer:
-        """The dialect's plainest question, with more fields."""
+        """The dialect's plainest question, with more fields; `messages` are those of any dialect."""
         path, body = ASK[dialect]
+        if dialect == "responses" and "messages" in more:
+            more["input"] = more.pop("messages")
         return self.request("POST", path, {**body, **more}, headers)
 
     def raw(self, data: bytes) -> bytes:

@@ -57,6 +57,14 @@ class Shell:
         assert found, line
         self.url = found[0]
 
+    def kill(self) -> None:
+        """End the daemon with SIGKILL."""
+        assert self.daemon is not None and self.daemon.stdout is not None
+        self.daemon.kill()
+        self.daemon.wait(timeout=20)
+        self.daemon.stdout.close()
+        self.daemon = None
+
     def stop(self) -> None:
         if self.daemon is not None:
             daemon, self.daemon = self.daemon, None

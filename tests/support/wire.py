@@ -8,6 +8,7 @@ from blazar.proxy.assemble import Assembler
 from blazar.proxy.dialects.anthropic import AnthropicDialect
 from blazar.proxy.dialects.ollama import OllamaDialect
 from blazar.proxy.dialects.openai import OpenAIDialect
+from blazar.proxy.dialects.responses import ResponsesDialect
 from blazar.proxy.json import loads
 from blazar.proxy.sse import SseReader
 
@@ -22,6 +23,7 @@ def dialects():
         "openai": OpenAIDialect(),
         "ollama": OllamaDialect(now=lambda: NOW, monotonic=lambda: 0.0, new_id=lambda: f"call_new{next(numbers)}"),
         "anthropic": AnthropicDialect(new_id=lambda prefix: f"{prefix}_new{next(numbers)}"),
+        "responses": ResponsesDialect(new_id=lambda prefix: f"{prefix}_new{next(numbers)}", now=lambda: NOW),
     }
 
 
@@ -133,3 +135,55 @@ def anthropic_blocks(events):
         if block["type"] == "tool_use":
             block["input"] = json.loads(block.pop("json", "{}"))
     return blocks
+
+
+def responses_events(data):
+    """The events of a response's stream, after checking them against the one order that is allowed."""
+    events = []
+    for block in data.decode().split("\n\n")[:-1]:
+        head, body = block.split("\n")
+        event = json.loads(body.removeprefix("data: "))
+        assert head == f"event: {event['type']}"
+        events.append(event)
+    assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    kinds = [event["type"] for event in events]
+    assert kinds[:2] == ["response.created", "response.in_progress"]
+    assert kinds[-1] in ("response.completed", "response.incomplete", "response.failed")
+    assert {event["response"]["id"] for event in events if "response" in event} == {events[0]["response"]["id"]}
+    assert kinds[-1] == f"response.{events[-1]['response']['status']}" or kinds[-1] == "response.failed"
+    return events
+
+
+def responses_items(events):
+    """The items that the events build, each checked against what its `done` says."""
+    items, open_items = {}, set()
+    for event in events[2:-1]:
+        place, kind = event["output_index"], event["type"].removeprefix("response.")
+        if kind == "output_item.added":
+            assert place not in items and event["item"]["status"] == "in_progress"
+            items[place] = {**event["item"], "words": ""}
+            open_items.add(place)
+            continue
+        assert place in open_items, event
+        item = items[place]
+        if kind == "output_item.done":
+            assert {**event["item"], "status": 0} == {**item["whole"], "status": 0}
+            items[place] = event["item"]
+            open_items.remove(place)
+            continue
+        assert event["item_id"] == item["id"] and ("content_index" in event) == (item["type"] != "function_call")
+        if kind == "content_part.added":
+            assert item["content"] == [] and event["part"]["text"] == ""
+            item["content"].append(event["part"])
+        elif kind == "content_part.done":
+            item["whole"] = {name: item[name] for name in item if name != "words"} | {"content": [event["part"]]}
+            assert event["part"] == item["content"][0] | {"text": item["words"]}
+        elif kind.endswith(".delta"):
+            assert event["delta"]
+            item["words"] += event["delta"]
+        else:
+            assert event.get("text", event.get("arguments")) == item["words"]
+            if item["type"] == "function_call":
+                item["whole"] = {name: item[name] for name in item if name != "words"} | {"arguments": item["words"]}
+    assert not open_items or events[-1]["type"] == "response.failed"
+    return [items[place] for place in sorted(items)]

@@ -5,6 +5,9 @@ from typing import Any, NoReturn
 from blazar.errors import BlazarError, RequestRefused
 from blazar.proxy.json import dumps, name_of
 
+MOST_PAIRS, LONGEST_KEY, LONGEST_VALUE = 16, 64, 512
+"""Of OpenAI's `metadata`: pairs, and characters."""
+
 
 def refuse(field: str, expected: str, value: Any) -> NoReturn:
     """Refuse `field`, saying what it must be and what it is."""
@@ -85,6 +88,18 @@ def mapping(payload: dict[str, Any], field: str, where: str = "") -> dict[str, A
     if value is None:
         return {}
     return value if isinstance(value, dict) else refuse(where + field, "an object", value)
+
+
+def metadata(payload: dict[str, Any]) -> dict[str, str]:
+    """The client's own notes about an answer."""
+    pairs = mapping(payload, "metadata")
+    if len(pairs) > MOST_PAIRS:
+        refuse("metadata", f"at most {MOST_PAIRS} pairs", len(pairs))
+    for key, value in pairs.items():
+        if len(key) > LONGEST_KEY or not isinstance(value, str) or len(value) > LONGEST_VALUE:
+            refuse(f"metadata.{key[:LONGEST_KEY]}", f"a string of at most {LONGEST_VALUE} characters, under a name of "
+                   f"at most {LONGEST_KEY}", value)
+    return pairs
 
 
 def public(error: Exception) -> BlazarError:

@@ -12,10 +12,11 @@ from blazar.proxy.dialects.fields import boolean, model_name, public
 from blazar.proxy.exchange import Embedded, Exchange
 from blazar.proxy.json import dumps
 from blazar.proxy.json_scan import BodyReader
+from blazar.transport import Endpoint
 
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
 
-READ = frozenset({"model", "stream", "mcp", "max_tokens", "max_completion_tokens", "n"})
+READ = frozenset({"model", "stream", "mcp", "max_tokens", "max_completion_tokens", "n", "store", "metadata"})
 """The fields that the gateway itself reads: all that is known of a large body."""
 
 ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error",
@@ -45,27 +46,36 @@ class OpenAIDialect(Dialect):
                         upstream_path=PATHS[operation], upstream_body=body)
 
     def error(self, error: Exception) -> tuple[int, bytes]:
-        return public(error).status, dumps(_envelope(error))
+        return public(error).status, dumps(envelope(error))
 
     def stream_error(self, error: Exception) -> bytes:
-        return b"data: %b\n\n" % dumps(_envelope(error))
+        return b"data: %b\n\n" % dumps(envelope(error))
 
     def render_embedded(self, exchange: Exchange, embedded: Embedded) -> bytes:
         return dumps(openai_embeddings.listed(exchange, embedded))
 
 
-def models(listed: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The answer of GET /v1/models; `listed` are the snapshot's models by the name to show."""
-    return {"object": "list", "data": [model(name, entry) for name, entry in listed.items()]}
+def models(listed: Mapping[str, Mapping[str, Any]], loaded: Mapping[str, Endpoint]) -> dict[str, Any]:
+    """The answer of GET /v1/models; `listed` are the snapshot's models by the name to show, `loaded` an endpoint
+    of each that is loaded."""
+    return {"object": "list", "data": [model(name, entry, loaded.get(name)) for name, entry in listed.items()]}
 
 
-def model(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """One entry of that list, and the answer of GET /v1/models/NAME."""
+def model(name: str, entry: Mapping[str, Any], endpoint: Endpoint | None) -> dict[str, Any]:
+    """One entry of that list, and the answer of GET /v1/models/NAME.
+
+    `context_length` is in tokens what one request can have now; that of a model which is not loaded is known only once
+    it is.
+    """
     created = int(datetime.fromisoformat(entry["modified_at"]).timestamp())
-    return {"id": name, "object": "model", "created": created, "owned_by": "blazar"}
+    return {"id": name, "object": "model", "created": created, "owned_by": "blazar",
+            "status": "not loaded" if endpoint is None else "loaded", "lane": endpoint and endpoint.lane,
+            "context_length": endpoint and endpoint.ctx, "max_context_length": entry.get("context_length") or None,
+            "capabilities": list(entry["capabilities"])}
 
 
-def _envelope(error: Exception) -> dict[str, Any]:
+def envelope(error: Exception) -> dict[str, Any]:
+    """OpenAI's shape of an error."""
     known = public(error)
     kind = ERROR_TYPES.get(known.status, "invalid_request_error" if known.status < 500 else "server_error")
     code = CODES.get(known.slug, known.slug)

@@ -17,12 +17,12 @@ OPENAI_LIST = "/v1/models/"
 
 
 def openai_list(gateway: Gateway, request: Request, route: Route) -> None:
-    request.answer(200, dumps(openai.models(_listed(gateway, request))))
+    request.answer(200, dumps(openai.models(_listed(gateway, request), _loaded(gateway))))
 
 
 def openai_model(gateway: Gateway, request: Request, route: Route) -> None:
     name = _allowed_name(gateway, request, request.path.removeprefix(OPENAI_LIST))
-    request.answer(200, dumps(openai.model(name, gateway.directory.models[name])))
+    request.answer(200, dumps(openai.model(name, gateway.directory.models[name], _loaded(gateway).get(name))))
 
 
 def tags(gateway: Gateway, request: Request, route: Route) -> None:
@@ -61,6 +61,11 @@ def _listed(gateway: Gateway, request: Request) -> dict[str, dict[str, Any]]:
     """The installed models that the caller may use, by name."""
     return {name: entry for name, entry in sorted(gateway.directory.models.items())
             if gateway.keys.allows(request.api_key, name)}
+
+
+def _loaded(gateway: Gateway) -> dict[str, Endpoint]:
+    """An endpoint of each loaded model, by name."""
+    return {endpoint.model: endpoint for endpoint in gateway.directory.endpoints.values()}
 
 
 def _body_name(request: Request) -> str:

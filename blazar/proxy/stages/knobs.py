@@ -10,6 +10,7 @@ BODY_KNOBS = {
     "openai": ("mcp",),
     "ollama": ("best_of", "cascade", "mcp"),
     "anthropic": ("mcp",),
+    "responses": ("best_of", "mcp"),
 }
 HEADER_PREFIX = "x-blazar-"
 OPT_OUT = ("mcp", "x-blazar-mcp")

@@ -12,6 +12,7 @@ from blazar.models.base import Table
 from blazar.models.engine import Engine
 from blazar.models.installed_model import InstalledModel
 from blazar.models.migrate import known_steps, migrate, schema_of
+from blazar.models.stored import Completion, Response
 
 NEWEST = max(known_steps())
 STEPS = {1: ("CREATE TABLE a (x)",), 2: ("CREATE TABLE b (y)", "INSERT INTO b VALUES (7)")}
@@ -50,7 +51,7 @@ def test_an_up_to_date_database_is_left_alone(tmp_path):
     assert path.read_bytes() == before and files(tmp_path) == ["blazar.db"]
 
 
-@pytest.mark.parametrize("table", [InstalledModel, Alias, Engine])
+@pytest.mark.parametrize("table", [InstalledModel, Alias, Engine, Completion, Response])
 def test_tables_have_the_columns_that_the_steps_made(tmp_path, table: type[Table]):
     path = tmp_path / "blazar.db"
     migrate(path)

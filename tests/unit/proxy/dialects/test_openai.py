@@ -7,6 +7,7 @@ import pytest
 from blazar.errors import ChildFailed, ModelForbidden, ModelNotFound, RequestRefused, Unauthenticated
 from blazar.proxy.dialects import openai
 from blazar.proxy.dialects.openai import OpenAIDialect
+from tests.support.fake_supervisor import endpoint
 
 DIALECT = OpenAIDialect()
 
@@ -61,6 +62,12 @@ def test_errors(error, status, kind, code):
 
 
 def test_models():
-    listed = openai.models({"solo:q4_0": {"modified_at": "2026-01-01T00:00:00Z"}})
-    assert listed == {"object": "list", "data": [{"id": "solo:q4_0", "object": "model", "created": 1767225600,
-                                                  "owned_by": "blazar"}]}
+    entry = {"modified_at": "2026-01-01T00:00:00Z", "capabilities": ["completion"], "context_length": 2048}
+    loaded = {"solo:q4_0": endpoint("solo:q4_0", ("127.0.0.1", 1), ctx=512)}
+    listed = openai.models({"solo:q4_0": entry, "duo:q8_0": {**entry, "context_length": 0}}, loaded)
+    common = {"object": "model", "created": 1767225600, "owned_by": "blazar", "capabilities": ["completion"]}
+    assert listed == {"object": "list", "data": [
+        {"id": "solo:q4_0", **common, "status": "loaded", "lane": "llamacpp", "context_length": 512,
+         "max_context_length": 2048},
+        {"id": "duo:q8_0", **common, "status": "not loaded", "lane": None, "context_length": None,
+         "max_context_length": None}]}
