@@ -45,6 +45,10 @@ MESSAGES = {
              "body (JSON texts), find: object, page: after limit newest_first model pairs, annotate: object metadata, "
              "forget: object",
              "put: nothing; find: row; page: rows more; annotate, forget: there"),
+    "message_batch": ("gateway", "verb; owner object (the batch's id); then put: requests [[custom_id, JSON text]], "
+                      "page: after before limit, results: after (a position), next: resting (owners), answer: batch "
+                      "position outcome body",
+                      "put, find, cancel, forget, next: row; page, results: rows more; answer: kept"),
     "changed": ("cli", "what: store", ""),
     "job": ("gateway, cli", "verb: pull; reference; job: a number of the asker's own", "model: its summary, at last"),
     "progress": ("supervisor", "job; then says: a sentence, or begins: a file sha256 size, or stage done total", None),

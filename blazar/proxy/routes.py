@@ -47,6 +47,12 @@ ROUTES = (
     # Anthropic
     Route("POST", "/v1/messages", "generation.generate", "anthropic", "messages", GENERATION),
     Route("POST", "/v1/messages/count_tokens", "tokens.count", "anthropic", "count_tokens", ASKING),
+    Route("POST", "/v1/messages/batches", "message_batches.create", "anthropic"),
+    Route("GET", "/v1/messages/batches", "message_batches.listed", "anthropic"),
+    Route("GET", "/v1/messages/batches/{id}", "message_batches.retrieve", "anthropic"),
+    Route("DELETE", "/v1/messages/batches/{id}", "message_batches.delete", "anthropic"),
+    Route("GET", "/v1/messages/batches/{id}/results", "message_batches.results", "anthropic"),
+    Route("POST", "/v1/messages/batches/{id}/cancel", "message_batches.cancel", "anthropic"),
     # Ollama
     Route("POST", "/api/chat", "generation.generate", "ollama", "chat", GENERATION),
     Route("POST", "/api/generate", "generation.generate", "ollama", "generate", GENERATION),

@@ -99,6 +99,10 @@ class Supervisor:
         """Have something done with what is kept for clients; see `control.MESSAGES`."""
         return self._ask("keep", ANSWER_TIMEOUT, table=table, verb=verb, **fields)
 
+    def message_batch(self, verb: str, **fields: Any) -> dict[str, Any]:
+        """Have something done with batches of messages; see `control.MESSAGES`."""
+        return self._ask("message_batch", ANSWER_TIMEOUT, verb=verb, **fields)
+
     def keep_alive(self, model: str, seconds: float) -> None:
         """Note how long `model` is to stay loaded from now on."""
         if self._link is not None:

@@ -14,6 +14,7 @@ from blazar.supervisor.explained import of_child
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import Gateway
 from blazar.supervisor.jobs import Jobs
+from blazar.supervisor.message_batch_answers import MessageBatchAnswers
 from blazar.supervisor.pool import Pool
 from blazar.supervisor.store_answers import StoreAnswers
 from blazar.supervisor.stored_answers import StoredAnswers
@@ -52,7 +53,8 @@ class Answers:
             "keep_alive": self._keep_alive, "describe": self._describe, "explain": self._explain,
             "changed": self._changed, "status": self._status, "beat": self._beat, "report": self._report,
             "job": self._jobs.start, "cancel": self._jobs.cancel,
-            **StoreAnswers(store, self._answer_later).kinds, **StoredAnswers(self._answer_later).kinds}
+            **StoreAnswers(store, self._answer_later).kinds, **StoredAnswers(self._answer_later).kinds,
+            **MessageBatchAnswers(self._answer_later).kinds}
 
     # -- links -------------------------------------------------------------------------------------------
 

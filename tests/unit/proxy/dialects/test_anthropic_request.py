@@ -70,7 +70,7 @@ def words(text):
     ({"messages": [user({"type": "image", "source": {"type": "file", "file_id": "f"}})]}, "keeps no files"),
     ({"messages": [user({"type": "image"})]}, "source.type` must be base64"),
     *(({"messages": [user({"type": "document", "source": {"type": kind}})]}, why)
-      for kind, why in [("base64", "not PDF; take the text out"), ("url", "fetches nothing"), ("file", "keeps no files"),
+      for kind, why in [("base64", "not PDF; take the text"), ("url", "fetches nothing"), ("file", "keeps no files"),
                         (None, r"`messages\[0\].content\[0\].source.type` must be text or content")]),
     ({"thinking": {"type": "enabled", "budget_tokens": 0}}, "`thinking.budget_tokens` must be a whole number, at"),
     ({"thinking": {"type": "enabled", "budget_tokens": "9"}}, "`thinking.budget_tokens`"),
@@ -115,7 +115,8 @@ def test_thinking():
     enabled = {"type": "enabled", "budget_tokens": 1024}
     found = asked(thinking=enabled)
     assert (found["chat_template_kwargs"], found["thinking_budget_tokens"]) == ({"enable_thinking": True}, 1024)
-    assert asked(thinking={"type": "adaptive"}) == {"messages": HELLO, "chat_template_kwargs": {"enable_thinking": True}}
+    adaptive = asked(thinking={"type": "adaptive"})
+    assert adaptive == {"messages": HELLO, "chat_template_kwargs": {"enable_thinking": True}}
     assert asked(thinking={"type": "disabled"})["chat_template_kwargs"] == {"enable_thinking": False}
 
 
