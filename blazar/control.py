@@ -49,6 +49,13 @@ MESSAGES = {
                       "page: after before limit, results: after (a position), next: resting (owners), answer: batch "
                       "position outcome body",
                       "put, find, cancel, forget, next: row; page, results: rows more; answer: kept"),
+    "files": ("gateway", "verb; owner; then check: size, put: object name size lifetime (seconds or null; its file is "
+              "written), find, forget: object, page: after limit newest_first purpose",
+              "check, forget: nothing; put, find: row; page: rows more"),
+    "batches": ("gateway", "verb; then put: owner object file body, find, cancel: owner object, page: owner after "
+                "limit, next: resting (owners), move: object expected state changes, answer: object rows of [line "
+                "failed text], finish: object owner state output errors (ids for its files)",
+                "put, find, cancel, next: row; page: rows more; move: there; answer, finish: nothing"),
     "changed": ("cli", "what: store", ""),
     "job": ("gateway, cli", "verb: pull; reference; job: a number of the asker's own", "model: its summary, at last"),
     "progress": ("supervisor", "job; then says: a sentence, or begins: a file sha256 size, or stage done total", None),

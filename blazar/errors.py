@@ -409,6 +409,56 @@ class MessageBatchesFull(BlazarError):
     status = 429
 
 
+class FileMissing(BlazarError):
+    """no file {id!r} is kept here for this API key; GET /v1/files lists those that are"""
+
+    slug = "file-missing"
+    status = 404
+
+
+class FilesFull(BlazarError):
+    """this API key has {count} files with {size} here, and may have {most} with {most_bytes}; delete some of them with
+    DELETE /v1/files/ID"""
+
+    slug = "files-full"
+    status = 413
+
+
+class FileInUse(BlazarError):
+    """file {id!r} is read by batch {batch!r}; cancel that first, or wait for its end"""
+
+    slug = "file-in-use"
+    status = 409
+
+
+class FileTooLarge(BlazarError):
+    """the file is over the limit of {limit}; split it into several batches"""
+
+    slug = "file-too-large"
+    status = 413
+
+
+class BatchMissing(BlazarError):
+    """no batch {id!r} is kept here for this API key; GET /v1/batches lists those that are"""
+
+    slug = "batch-missing"
+    status = 404
+
+
+class BatchesFull(BlazarError):
+    """this API key has {active} batches that are not done yet, which is the limit; wait for one, or cancel it"""
+
+    slug = "batches-full"
+    status = 429
+
+
+class BatchEnded(BlazarError):
+    """batch {id!r} is {state}, so there is nothing to cancel"""
+
+    slug = "batch-ended"
+    status = 409
+
+
 class KnobRefused(RequestRefused):
     """{knob} is not available here: {reason}; {remedy}"""
 
@@ -469,6 +519,12 @@ class Unauthenticated(BlazarError):
 
     slug = "unauthenticated"
     status = 401
+
+
+class KeyGone(Unauthenticated):
+    """the API key that made this batch is no longer among [[keys]], so the rest of the batch is not run"""
+
+    slug = "key-gone"
 
 
 class ModelForbidden(BlazarError):

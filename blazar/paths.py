@@ -65,6 +65,11 @@ class Paths:
         return self.data_dir / "speccache"
 
     @property
+    def files(self) -> Path:
+        """Files of clients and of their batches, under their ids."""
+        return self.data_dir / "files"
+
+    @property
     def engines(self) -> Path:
         return self.data_dir / "engines"
 
@@ -107,12 +112,14 @@ class Paths:
         return hashlib.sha256(os.fsencode(self.data_dir.resolve())).hexdigest()[:12]
 
     def ensure(self) -> "Paths":
-        """Create what is missing: run/ 0700, the rest 0755 less the umask. Raises OSError as the system gives it."""
+        """Create what is missing: run/ and files/ 0700, the rest 0755 less the umask. Raises OSError as the system
+        gives it."""
         for folder in (self.data_dir, self.models, self.blobs, self.incoming, self.uploads, self.engines, self.log,
                        self.speccache, self.data_dir / "sessions"):
             folder.mkdir(parents=True, exist_ok=True)
-        self.run.mkdir(mode=0o700, exist_ok=True)
-        self.run.chmod(0o700)
+        for private in (self.run, self.files):
+            private.mkdir(mode=0o700, exist_ok=True)
+            private.chmod(0o700)
         return self
 
 

@@ -159,12 +159,17 @@ def find(env: Mapping[str, str], paths: Paths, config: Callable[[], Any], of_the
 
 def daemon_status(paths: Paths) -> dict[str, Any] | None:
     """What the daemon of this data dir says of itself, or None when none runs."""
+    return ask_daemon_of(paths, "status")
+
+
+def ask_daemon_of(paths: Paths, kind: str, **fields: Any) -> dict[str, Any] | None:
+    """The answer of the daemon of this data dir over its control socket; None when none runs, or it refuses."""
     try:
         link = connect(paths.control_socket, timeout=PROBE_TIMEOUT)
     except BlazarError:
         return None
     try:
-        return link.ask("status", timeout=PROBE_TIMEOUT)
+        return link.ask(kind, timeout=PROBE_TIMEOUT, **fields)
     except BlazarError:
         return None
     finally:

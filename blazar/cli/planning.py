@@ -16,7 +16,11 @@ def tell_plan(out: Output, told: dict[str, Any]) -> int:
         for warning in plan.get("warnings", ()):
             out.line(f"warning: {warning}")
         out.line(_verdict(told["model"], plan))
-    return 0 if plan["fits"] else 1
+        if told.get("goes"):
+            out.line(f"it would take the place of {', '.join(told['goes'])}")
+        if told.get("refused"):
+            out.line(f"but it would not be loaded now: {told['refused']}")
+    return 0 if plan["fits"] and not told.get("refused") else 1
 
 
 def _verdict(model: str, plan: dict[str, Any]) -> str:

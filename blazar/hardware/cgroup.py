@@ -16,12 +16,13 @@ class Hierarchy:
 
     limits: tuple[str, ...]
     usage: str
-    reclaimable: str
-    """The line of memory.stat with the bytes of file cache that the kernel takes back first."""
+    reclaimable: tuple[str, ...]
+    """The lines of memory.stat with the bytes of file cache, which the kernel takes back before anything else."""
 
 
-V1 = Hierarchy(("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactive_file")
-V2 = Hierarchy(("memory.max", "memory.high"), "memory.current", "inactive_file")
+V1 = Hierarchy(("memory.limit_in_bytes",), "memory.usage_in_bytes",
+               ("total_inactive_file", "total_active_file"))
+V2 = Hierarchy(("memory.max", "memory.high"), "memory.current", ("inactive_file", "active_file"))
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,6 @@ def _inside(top: Path, mounted: str, path: str) -> Path:
     return top / group.relative_to(mounted)
 
 
-def _reclaimable(level: Path, name: str) -> int:
-    for line in (text(level / "memory.stat") or "").splitlines():
-        key, _, value = line.partition(" ")
-        if key == name and value.isdigit():
-            return int(value)
-    return 0
+def _reclaimable(level: Path, names: tuple[str, ...]) -> int:
+    lines = (line.partition(" ") for line in (text(level / "memory.stat") or "").splitlines())
+    return sum(int(value) for key, _, value in lines if key in names and value.isdigit())

@@ -8,7 +8,8 @@ from blazar.planner.kv import Grade, Window, token_bytes
 from blazar.planner.ladder import FINEST
 from blazar.planner.machine import SHARE, Machine
 from blazar.planner.place import Load
-from blazar.planner.plan import MAIN_MEMORY, THE_CARDS, Line, Part, Plan, Refusal
+from blazar.planner.plan import THE_CARDS, Line, Part, Plan, Refusal
+from blazar.planner.room import MAIN_MEMORY
 from blazar.store.shape import Shape
 from blazar.units import format_bytes
 
@@ -80,12 +81,13 @@ def cache_cap(demand: Demand, machine: Machine) -> int | None:
 
 
 def _pinned(machine: Machine, parts: list[Part]) -> tuple[str, dict[str, str]]:
-    """How a model over several cards is split and which it sees; nothing on any doubt."""
-    cards = machine.cards[:len(parts)]
-    numbers = [card.index for card in cards if card.index is not None]
-    if len(parts) < 2 or machine.doubt or machine.workers or len(numbers) != len(parts):
+    """How a model over several cards is split and which it sees; nothing on any doubt, and none needed for one card
+    of one."""
+    known = {card.key: card.index for card in machine.cards if card.index is not None}
+    numbers = [known[part.memory] for part in parts if part.memory in known]
+    if machine.doubt or machine.workers or len(machine.cards) < 2 or not parts or len(numbers) != len(parts):
         return "", {}
-    return (",".join(str(part.layers) for part in parts),
+    return (",".join(str(part.layers) for part in parts) if len(parts) > 1 else "",
             {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(map(str, numbers))})
 
 

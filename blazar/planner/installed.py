@@ -1,18 +1,15 @@
-"""The plan of an installed model: its files and settings in, `Plan` or `Refusal` out. Reads headers, nothing else."""
+"""An installed model as the planner takes it, and a refusal in words."""
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 from blazar.errors import FitRefused, LoadFailed, ModelFileRefused
-from blazar.planner import speculation
 from blazar.planner.demand import demand_of
-from blazar.planner.guard import guarded
-from blazar.planner.machine import Machine
+from blazar.planner.drafting import Drafting
+from blazar.planner.machine import Machine, Worker
+from blazar.planner.need import Need
 from blazar.planner.plan import Plan, Refusal
-from blazar.planner.planner import plan
 from blazar.planner.speculation import Candidate
 from blazar.store.gguf import read_header
 from blazar.store.installed import Installed
@@ -22,9 +19,10 @@ from blazar.store.vocabulary import why_unlike
 from blazar.units import format_bytes
 
 
-def plan_installed(model: Installed, settings: Mapping[str, Any], machine: Machine, pair: Pair | None = None,
-                   types: Sequence[str] | None = None) -> Plan | Refusal:
-    """How `model`, a GGUF one, is loaded on `machine`. Raises ModelFileRefused.
+def need_of(model: Installed, settings: Mapping[str, Any], workers: Sequence[Worker] = (),
+            silent: Sequence[str] = (), uses_cards: bool = True, pair: Pair | None = None,
+            types: Sequence[str] | None = None) -> Need:
+    """What `model`, a GGUF one, needs. Raises ModelFileRefused.
 
     `pair` is its draft, by default the one that came with it; `types` are the engine's kinds of speculation.
     """
@@ -32,24 +30,18 @@ def plan_installed(model: Installed, settings: Mapping[str, Any], machine: Machi
     own = {role: sum(piece.size for piece in model.pieces if piece.role == role) for role in ("projector", "adapter")}
     beside = _size(settings.get("mmproj")) or own["projector"]
     beside += own["adapter"] + sum(_size(adapter["path"]) for adapter in settings.get("loras") or ())
-    if shape.embedding:
-        return plan(shape, demand_of(settings, beside), machine)
+    drafting = None
+    if not shape.embedding:
+        drafting = Drafting(settings, beside, _candidate(model, settings, pair or pair_of(model, ())),
+                            None if types is None else tuple(types))
+    return Need(shape, demand_of(settings, beside), model.size, tuple(workers), tuple(silent), uses_cards,
+                is_mapped=settings.get("load_mode") in (None, "", "mmap"), drafting=drafting)
 
-    def planned(family: str, draft: Candidate | None) -> Plan | Refusal:
-        return plan(shape, demand_of({**settings, "spec": family}, beside, draft.shape if draft else None), machine)
 
-    def fits(family: str, draft: Candidate | None) -> bool:
-        alone, both = planned("off", None), planned(family, draft)
-        return isinstance(alone, Plan) and isinstance(both, Plan) and both.as_good_as(alone)
-
-    chosen = speculation.choose(settings, _candidate(model, settings, pair or pair_of(model, ())), types, fits,
-                                shape.ahead)
-    found = planned(chosen.family, chosen.draft)
-    lines = (*found.lines, chosen.line())
-    if isinstance(found, Refusal):
-        return replace(found, lines=lines)
-    return replace(found, lines=lines, notice=chosen.notice, draft=chosen.draft.path if chosen.draft else None,
-                   settings=MappingProxyType({**found.settings, "spec": chosen.family}))
+def plan_installed(model: Installed, settings: Mapping[str, Any], machine: Machine, pair: Pair | None = None,
+                   types: Sequence[str] | None = None) -> Plan | Refusal:
+    """How `model` is loaded on `machine`; otherwise as `need_of`."""
+    return need_of(model, settings, pair=pair, types=types).plan(machine)
 
 
 def _candidate(model: Installed, settings: Mapping[str, Any], pair: Pair) -> Candidate:
@@ -72,16 +64,6 @@ def _candidate(model: Installed, settings: Mapping[str, Any], pair: Pair) -> Can
 def _size(path: str | None) -> int:
     """Bytes of a file that settings name; 0 without one."""
     return os.path.getsize(path) if path and os.path.isfile(path) else 0
-
-
-def plan_load(model: Installed, settings: Mapping[str, Any], machine: Machine, pair: Pair | None = None,
-              types: Sequence[str] | None = None) -> Plan:
-    """As `plan_installed`, for a load at this moment. Raises FitRefused with the numbers and the levers."""
-    refusal = guarded(model.size, machine.free) if settings.get("spawn_mem_guard", True) else None
-    found = refusal or plan_installed(model, settings, machine, pair, types)
-    if isinstance(found, Refusal):
-        raise refused(model.name, found)
-    return found
 
 
 def refused(model: str, refusal: Refusal) -> LoadFailed:

@@ -1,10 +1,11 @@
 """`Machine`: the memory of a census that a model may have, in the order in which an engine sees it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from blazar.hardware.census import Census
 from blazar.hardware.device import Device
+from blazar.planner.room import MAIN_MEMORY, Room
 
 SHARE = 0.9
 """Of any memory, what one model may take."""
@@ -22,6 +23,12 @@ class Card:
     """Bytes of it that a model may take."""
     index: int | None = None
     """Its number among all of NVIDIA's cards in the order of the bus; None for others."""
+    bus: str | None = None
+
+    @property
+    def key(self) -> str:
+        """What tells it from every other memory."""
+        return self.bus or self.name
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,21 @@ class Machine:
     doubt: str = ""
     """Why an engine's own numbering of the cards is left alone; empty when the cards can be told apart."""
 
+    @property
+    def is_spread(self) -> bool:
+        """Whether an engine lays a model over all cards by itself, whatever was planned for a single one."""
+        devices = (*self.cards, *self.workers)
+        return len(devices) > 1 and (bool(self.doubt) or any(device.index is None for device in devices))
+
+    def beside(self, room: Room) -> "Machine":
+        """What others leave of it. The card with most room comes first when each can be named."""
+        cards = [replace(card, budget=_left(card, room)) for card in self.cards]
+        if not self.doubt and any(room.taken.get(card.key) for card in cards):
+            cards.sort(key=lambda card: -card.budget)
+        workers = tuple(replace(worker, budget=_left(worker, room)) for worker in self.workers)
+        ram = None if self.ram is None else max(0, self.ram - room.taken.get(MAIN_MEMORY, 0))
+        return replace(self, cards=tuple(cards), workers=workers, ram=ram, free=room.free.get(MAIN_MEMORY, self.free))
+
 
 def machine_of(census: Census, workers: Sequence[Worker] = (), cards: bool = True, now: bool = False,
                silent: Sequence[str] = ()) -> Machine:
@@ -68,6 +90,12 @@ def _worker(worker: Worker, now: bool) -> Card:
 def _budget(memory: int, free: int | None, now: bool) -> int:
     budget = int(memory * SHARE)
     return budget if free is None or not now else min(budget, free)
+
+
+def _left(card: Card, room: Room) -> int:
+    """Bytes of a card that a model may take beside others."""
+    most = card.budget if card.key not in room.free else min(int(card.memory * SHARE), room.free[card.key])
+    return max(0, min(most, int(card.memory * SHARE) - room.taken.get(card.key, 0)))
 
 
 def _cards(census: Census, now: bool) -> tuple[tuple[Card, ...], str]:
@@ -91,7 +119,7 @@ def _cards(census: Census, now: bool) -> tuple[tuple[Card, ...], str]:
     chosen, hidden = _visible(own, census) if vendor == "nvidia" else (own, "")
     numbers = {gpu: number for number, gpu in enumerate(own)} if vendor == "nvidia" else {}
     made = tuple(Card(gpu.name or f"{gpu.vendor} card at {gpu.bus}", gpu.memory or 0,
-                      _budget(gpu.memory or 0, gpu.free, now), numbers.get(gpu)) for gpu in chosen)
+                      _budget(gpu.memory or 0, gpu.free, now), numbers.get(gpu), gpu.bus) for gpu in chosen)
     return made, doubt or hidden
 
 

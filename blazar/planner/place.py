@@ -8,7 +8,8 @@ from blazar.planner.compute import compute_bytes
 from blazar.planner.demand import Demand
 from blazar.planner.kv import Grade, Window, kv_bytes, layer_bytes
 from blazar.planner.machine import Card
-from blazar.planner.plan import MAIN_MEMORY, Part
+from blazar.planner.plan import Part
+from blazar.planner.room import MAIN_MEMORY
 from blazar.store.shape import Shape
 
 
@@ -129,7 +130,7 @@ def main_part(load: Load, items: Sequence[Item], budget: int | None, compute: in
 
 def _part(card: Card, items: Sequence[Item], compute: int, beside: int) -> Part:
     return Part(card.name, sum(item.weights for item in items), sum(item.cache for item in items), compute, beside,
-                card.budget, len(items))
+                card.budget, len(items), card.key)
 
 
 def _spread(load: Load, items: Sequence[Item], cards: Sequence[Card]) -> tuple[Part, ...] | None:

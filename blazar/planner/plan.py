@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Any
 
 from blazar.planner.kv import Grade
+from blazar.planner.room import MAIN_MEMORY
 
-MAIN_MEMORY = "main memory"
 THE_CARDS = "the cards"
 """All of them together, when a person has placed the model."""
 
@@ -35,6 +35,8 @@ class Part:
     """Projector, adapters and draft model."""
     budget: int | None = None
     layers: int = 0
+    memory: str = ""
+    """The key of the card or worker: its address, while `place` is its name; empty for the other two."""
 
     @property
     def total(self) -> int:

@@ -14,7 +14,8 @@ from blazar.planner.kv import Grade, Window
 from blazar.planner.ladder import rungs, spilled
 from blazar.planner.machine import Machine
 from blazar.planner.place import Load, in_ram, load_of, main_part, on_both, on_one, on_several
-from blazar.planner.plan import MAIN_MEMORY, THE_CARDS, Part, Plan, Refusal
+from blazar.planner.plan import THE_CARDS, Part, Plan, Refusal
+from blazar.planner.room import MAIN_MEMORY
 from blazar.store.shape import Shape
 
 MOST_SLOTS = 4

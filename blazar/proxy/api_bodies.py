@@ -102,6 +102,21 @@ BODIES: dict[tuple[str, str], Body] = {
     ("DELETE", "/v1/responses/{id}"): Body("Forget it."),
     ("GET", "/v1/responses/{id}/input_items"): Body("All that the model was shown for it.", query=PAGE),
     ("POST", "/v1/responses/{id}/cancel"): Body("End a response that is being written."),
+    ("POST", "/v1/files"): Body("Upload the requests of a batch.", obj(
+        "purpose file", purpose={"type": "string", "enum": ["batch"]}, file={"type": "string", "format": "binary"}),
+        content="multipart/form-data"),
+    ("GET", "/v1/files"): Body("The files of this API key.", query={**PAGE, "purpose": TEXT}),
+    ("GET", "/v1/files/{id}"): Body("One of them."),
+    ("DELETE", "/v1/files/{id}"): Body("Delete it."),
+    ("GET", "/v1/files/{id}/content"): Body("What it holds.", answers="application/octet-stream"),
+    ("POST", "/v1/batches"): Body("Have the requests of a file answered in the background.", obj(
+        "input_file_id endpoint completion_window", input_file_id=TEXT, metadata=METADATA,
+        endpoint={"type": "string", "enum": ["/v1/chat/completions", "/v1/completions", "/v1/embeddings",
+                                             "/v1/responses"]},
+        completion_window={"type": "string", "enum": ["24h"]})),
+    ("GET", "/v1/batches"): Body("The batches of this API key.", query={"limit": PAGE["limit"], "after": TEXT}),
+    ("GET", "/v1/batches/{id}"): Body("One of them."),
+    ("POST", "/v1/batches/{id}/cancel"): Body("Begin no more of its requests."),
     # Anthropic
     ("POST", "/v1/messages"): Body("Answer a conversation.", obj(
         "model messages max_tokens", model=MODEL, messages=TURNS, max_tokens=COUNT, stream=SWITCH, system=PARTS,

@@ -10,6 +10,8 @@ from blazar.errors import BlazarError, ShuttingDown
 from blazar.paths import Paths
 from blazar.proxy import greens
 from blazar.proxy.auth import KeyRing
+from blazar.proxy.batches.openai_source import OpenAIBatches
+from blazar.proxy.batches.runner import Runner
 from blazar.proxy.cors import Cors
 from blazar.proxy.dialects.anthropic import AnthropicDialect
 from blazar.proxy.dialects.dialect import Dialect
@@ -74,6 +76,8 @@ class Gateway:
         self.write_timeout = float(config.client_write_timeout_secs)
         self.pool = Pool()
         self.writing = Writing()
+        self.background = Runner([OpenAIBatches(supervisor, paths, self.max_body)], directory, ledger,
+                                 paths.run / "batches.lock", lambda: self.draining)
         self.pace = greens.Pace()
         """For whatever takes long."""
         reader = BodyReader(config.json_scan_over_kb << 10, self.pace)

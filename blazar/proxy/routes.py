@@ -1,6 +1,9 @@
 """THE route table: what is served where, in which dialect, through which stages. The docs read it too."""
 
+import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from blazar.proxy.pipeline import ASKING, GENERATION
 
@@ -44,6 +47,15 @@ ROUTES = (
     Route("DELETE", "/v1/responses/{id}", "responses.delete", "responses"),
     Route("GET", "/v1/responses/{id}/input_items", "responses.items", "responses"),
     Route("POST", "/v1/responses/{id}/cancel", "responses.cancel", "responses"),
+    Route("POST", "/v1/files", "files.upload", "openai"),
+    Route("GET", "/v1/files", "files.listed", "openai"),
+    Route("GET", "/v1/files/{id}", "files.retrieve", "openai"),
+    Route("DELETE", "/v1/files/{id}", "files.delete", "openai"),
+    Route("GET", "/v1/files/{id}/content", "files.content", "openai"),
+    Route("POST", "/v1/batches", "batches.create", "openai"),
+    Route("GET", "/v1/batches", "batches.listed", "openai"),
+    Route("GET", "/v1/batches/{id}", "batches.retrieve", "openai"),
+    Route("POST", "/v1/batches/{id}/cancel", "batches.cancel", "openai"),
     # Anthropic
     Route("POST", "/v1/messages", "generation.generate", "anthropic", "messages", GENERATION),
     Route("POST", "/v1/messages/count_tokens", "tokens.count", "anthropic", "count_tokens", ASKING),
@@ -96,3 +108,9 @@ def dialect_of(path: str) -> str:
         if path == prefix or path.startswith(prefix + "/"):
             return dialect
     return "openai"
+
+
+def resource_of(route: Route) -> Callable[[Any, Any, Route], None]:
+    """The function that serves a route: it gets the Gateway, the Request and the route."""
+    module, _, function = route.resource.partition(".")
+    return getattr(importlib.import_module(f"blazar.proxy.resources.{module}"), function)

@@ -103,6 +103,14 @@ class Supervisor:
         """Have something done with batches of messages; see `control.MESSAGES`."""
         return self._ask("message_batch", ANSWER_TIMEOUT, verb=verb, **fields)
 
+    def files(self, verb: str, owner: str, **fields: Any) -> dict[str, Any]:
+        """Have something done with the files of clients; see `control.MESSAGES`."""
+        return self._ask("files", None if verb == "put" else ANSWER_TIMEOUT, verb=verb, owner=owner, **fields)
+
+    def batches(self, verb: str, **fields: Any) -> dict[str, Any]:
+        """Have something done with the batches of clients; see `control.MESSAGES`."""
+        return self._ask("batches", None if verb == "finish" else ANSWER_TIMEOUT, verb=verb, **fields)
+
     def keep_alive(self, model: str, seconds: float) -> None:
         """Note how long `model` is to stay loaded from now on."""
         if self._link is not None:

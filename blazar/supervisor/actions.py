@@ -1,11 +1,15 @@
 """What deciders may ask for; the fleet carries it out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from blazar.planner.need import Offer
+from blazar.planner.plan import Refusal
 
 
 @dataclass(frozen=True)
 class Start:
     place: str
+    offer: Offer = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,7 @@ class Refuse:
     """Tell those who wait for this child that it will not come."""
 
     place: str
-    why: str
+    why: str | Refusal
 
 
 @dataclass(frozen=True)

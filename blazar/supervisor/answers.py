@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import blazar
@@ -10,6 +10,8 @@ from blazar.control import Link, Message
 from blazar.errors import BlazarError, UsageRefused
 from blazar.models.base import close_database
 from blazar.store.store import Store
+from blazar.supervisor.batch_answers import BatchAnswers
+from blazar.supervisor.child import Weighed
 from blazar.supervisor.explained import of_child
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import Gateway
@@ -23,13 +25,16 @@ from blazar.supervisor.workers import Workers
 
 log = logging.getLogger(__name__)
 
+ASKED = ("default_ctx", "slots")
+"""What `explain` may be asked for in place of the settings."""
+
 
 class Answers:
     """`on_first_hello` is called when a gateway worker first greets: from then on clients are served."""
 
     def __init__(self, config: dict[str, Any], started_at: float, url: str, *, store: Store, fleet: Fleet,
                  workers: Workers, gateway: Gateway, pool: Pool, hashing: Pool, usage: Usage,
-                 jobs: Jobs, explainer: Callable[[str], dict[str, Any]],
+                 jobs: Jobs, survey: Callable[[str, Mapping[str, Any]], Weighed],
                  governors: Callable[[], dict[str, dict[str, str]]], on_first_hello: Callable[[], None]) -> None:
         self._config = config
         self._started_at = started_at
@@ -42,19 +47,20 @@ class Answers:
         self._hashing = hashing
         self._usage = usage
         self._jobs = jobs
-        self._explainer = explainer
+        self._survey = survey
         self._governors = governors
         self._on_first_hello: Callable[[], None] | None = on_first_hello
         self._models: dict[str, Any] = {}
         self._aliases: dict[str, str] = {}
         self._reads = self._newest_read = 0
+        self._batches = BatchAnswers(store.paths, self._answer_later)
         self._kinds: dict[str, Callable[[Link, Message], None]] = {
             "hello": self._hello, "ensure_ready": self._ensure_ready, "evict": self._evict, "remove": self._remove,
             "keep_alive": self._keep_alive, "describe": self._describe, "explain": self._explain,
             "changed": self._changed, "status": self._status, "beat": self._beat, "report": self._report,
             "job": self._jobs.start, "cancel": self._jobs.cancel,
             **StoreAnswers(store, self._answer_later).kinds, **StoredAnswers(self._answer_later).kinds,
-            **MessageBatchAnswers(self._answer_later).kinds}
+            **MessageBatchAnswers(self._answer_later).kinds, **self._batches.kinds}
 
     # -- links -------------------------------------------------------------------------------------------
 
@@ -80,6 +86,7 @@ class Answers:
     def read_store(self) -> None:
         """Once, at boot: the models and aliases of the snapshot, and what API keys have used today."""
         self._store.tidy()
+        self._batches.tidy()
         self._models, self._aliases = self._store.snapshot_models(), self._store.aliases()
         self._usage.read()
         close_database()  # SQLite closes no file of other threads while this thread has it open
@@ -181,11 +188,19 @@ class Answers:
 
     def _explain(self, link: Link, message: Message) -> None:
         model = str(message["model"])
+
+        def surveyed(found: Any, error: BlazarError | None) -> None:
+            if error is not None:
+                link.refuse(message, error)
+            else:
+                self._fleet.explain(model, found, lambda told: link.answer(message, explained=told))
+
         prepared = self._fleet.prepared(model)
         if prepared is not None:
             link.answer(message, explained=of_child(model, prepared))
         else:
-            self._answer_later(link, message, lambda: {"explained": self._explainer(model)})
+            asked = {name: int(value) for name, value in (message.get("settings") or {}).items() if name in ASKED}
+            self._pool.submit(surveyed, self._survey, model, asked)
 
     def _changed(self, link: Link, message: Message) -> None:
         self.refresh_store(link, message)

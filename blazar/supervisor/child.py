@@ -2,19 +2,25 @@
 
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from blazar.engines.lane import Command, Lane, Launch
+from blazar.engines.program import Program
 from blazar.errors import BlazarError, LoadFailed
+from blazar.hardware.census import Census
 from blazar.paths import Paths
+from blazar.planner.need import Need, Offer
+from blazar.planner.plan import Plan
+from blazar.planner.room import Held
 from blazar.supervisor import processes, spawn
 from blazar.supervisor.failures import load_failure
 from blazar.supervisor.health import Ready, Target, wait_ready
 from blazar.supervisor.loop import Loop
 from blazar.supervisor.pool import Pool
-from blazar.supervisor.states import ALLOWED, State
+from blazar.supervisor.states import ALLOWED, LIVE, State
 from blazar.transport import Address, Endpoint, model_at
 
 log = logging.getLogger(__name__)
@@ -51,20 +57,36 @@ class Prepared:
 
 
 @dataclass(frozen=True)
+class Weighed:
+    """What is known of a model before it is decided when and how it is loaded."""
+
+    need: Need
+    settings: Mapping[str, Any]
+    program: Program
+    digest: str
+    prepare: Callable[[Plan], Prepared]
+    """The rest of the work. Runs on a thread; raises BlazarError."""
+
+
+@dataclass(frozen=True)
 class Means:
     """What every child works with."""
 
     loop: Loop
     pool: Pool
     paths: Paths
-    prepare: Callable[[str], Prepared]
+    weigh: Callable[[str], Weighed]
     """By the child's place. Runs on a thread; raises BlazarError."""
+    look: Callable[[], Census]
+    """How much memory is free now. Runs on a thread."""
     changed: Callable[[], None]
     """Told after every change of state."""
 
 
 class Child:
-    def __init__(self, place: str, means: Means, keep_alive: float) -> None:
+    """`ended` is told of each end of its process, or of the attempt to start one."""
+
+    def __init__(self, place: str, means: Means, keep_alive: float, ended: Callable[["Child"], None]) -> None:
         self.place = place
         """Its model's name; further children of the same model have a number behind it."""
         self.model = model_at(place)
@@ -79,9 +101,14 @@ class Child:
         self.outdated = False
         """Whether the store has another file under its model's name by now, or none."""
         self._means = means
+        self._ended = ended
         self._waiters: list[Waiter] = []
         self._when_absent: list[Callable[[], None]] = []
         self._process: spawn.Process | None = None
+        self.weighed: Weighed | None = None
+        """What is known of its model; of one that is queued only after a moment."""
+        self._offer: Offer | None = None
+        self._weighings = 0
         self._prepared: Prepared | None = None
         self._secret: str | None = None
         self._tries = 0
@@ -99,10 +126,9 @@ class Child:
         return self._process.pid if self._process else 0
 
     @property
-    def pinned(self) -> bool:
-        """Whether it was started with `pin`."""
-        settings = self._prepared.launch.settings if self._prepared else {}
-        return bool(settings.get("pin"))
+    def held(self) -> Held:
+        """What of each memory it has, or will when it is loaded."""
+        return self._offer.held if self._offer is not None and self.state in LIVE else Held()
 
     @property
     def prepared(self) -> Prepared | None:
@@ -123,20 +149,34 @@ class Child:
             return
         self._waiters.append(waiter)  # of a child that has died unnoticed yet, too: it is told within milliseconds
         if self.state is State.ABSENT:
-            self.asked_at = now
-            self._enter(State.QUEUED)
+            self._queue()
 
-    def start(self) -> None:
+    def _queue(self) -> None:
+        self.asked_at = self._means.loop.now()
+        self._enter(State.QUEUED)
+        self._weigh()
+
+    def _weigh(self) -> None:
+        self.weighed = None
+        self._weighings += 1
+        number = self._weighings
+        self._means.pool.submit(lambda weighed, error: self._on_weighed(number, weighed, error),
+                                self._means.weigh, self.place)
+
+    def start(self, offer: Offer) -> None:
+        """Load it as planned."""
+        assert self.weighed is not None
         self.generation += 1
         self.keep_alive = self._default_keep_alive
         self.outdated = False
         self._prepared = None
+        self._offer = offer
         self._tries = 0
         self._why = None
         self._enter(State.STARTING)
         generation = self.generation
         self._means.pool.submit(lambda prepared, error: self._on_prepared(generation, prepared, error),
-                                self._means.prepare, self.place)
+                                self.weighed.prepare, offer.plan)
 
     def keep_for(self, seconds: float) -> None:
         self.keep_alive = seconds
@@ -147,6 +187,8 @@ class Child:
         """`digest` is the file that the store has under the model's name."""
         if self._prepared is not None and self._prepared.launch.facts["digest"] != digest:
             self.outdated = True
+        elif self.state is State.QUEUED and self.weighed is not None and self.weighed.digest != digest:
+            self._weigh()
 
     def drain(self) -> None:
         self._enter(State.DRAINING)
@@ -180,6 +222,15 @@ class Child:
             waiter(None, error)
 
     # -- what happens to it ------------------------------------------------------------------------------
+
+    def _on_weighed(self, number: int, weighed: Weighed | None, error: BlazarError | None) -> None:
+        if self.state is not State.QUEUED or number != self._weighings:
+            return
+        if error is not None:
+            self.stop(error)
+        else:
+            self.weighed = weighed
+            self._means.changed()
 
     def _on_prepared(self, generation: int, prepared: Prepared | None, error: BlazarError | None) -> None:
         if self.state is not State.STARTING or generation != self.generation:
@@ -230,13 +281,13 @@ class Child:
 
     def _serve(self, process: spawn.Process, ready: Ready) -> None:
         assert self._prepared is not None
-        planned = self._prepared.command
+        planned, plan = self._prepared.command, self._prepared.launch.plan
         self.ready_at = self._means.loop.now()
         self.endpoint = Endpoint(
             child_id=self.id, model=self.model, address=ready.address, secret=self._secret,
             lane=self._prepared.lane.kind, pid=process.pid, slots=ready.slots or planned.slots,
-            ctx=ready.ctx or planned.ctx, size=self._prepared.size, size_vram=0, keep_alive=self.keep_alive,
-            ready_at=self.ready_at)
+            ctx=ready.ctx or planned.ctx, size=plan.total if plan else self._prepared.size,
+            size_vram=plan.on_cards if plan else 0, keep_alive=self.keep_alive, ready_at=self.ready_at)
         log.info("%s: ready on %s", self.id, ready.address)
         self._enter(State.READY)
         waiters, self._waiters = self._waiters, []
@@ -283,6 +334,7 @@ class Child:
     def _gone(self) -> None:
         """No process any more: fail or requeue who waits, and tell who waited for the end."""
         self.endpoint = None
+        self._ended(self)
         self._enter(State.ABSENT)
         if self._why is not None:
             error, self._why = self._why, None
@@ -291,8 +343,7 @@ class Child:
         for call in told:
             call()
         if self._waiters and self.state is State.ABSENT:
-            self.asked_at = self._means.loop.now()
-            self._enter(State.QUEUED)
+            self._queue()
 
     def _enter(self, state: State) -> None:
         assert state in ALLOWED[self.state], f"{self.id}: {self.state} -> {state}"

@@ -10,7 +10,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -21,7 +21,7 @@ from blazar.download.throttle import bucket_of
 from blazar.engines.install.retention import pins
 from blazar.engines.llamacpp import LlamaCpp
 from blazar.errors import BlazarError
-from blazar.hardware.census import census
+from blazar.hardware.census import Census, census
 from blazar.paths import Paths
 from blazar.planner.choice import chooser
 from blazar.store.locks import told_in_words
@@ -55,11 +55,13 @@ HASHING_THREADS = 2
 """Files of clients that are checked at a time."""
 
 
-def serve(config: Config, paths: Paths, launcher: Sequence[str] = LAUNCHER) -> int:
+def serve(config: Config, paths: Paths, launcher: Sequence[str] = LAUNCHER,
+          look: Callable[[], Census] = census) -> int:
     """Run the daemon until it is told to stop; 0, or 1 when the gateway does not start.
 
-    `launcher` is the command that starts the gateway. Raises AlreadyRunning, BindConflict, BindRefused,
-    CertificateRefused, SchemaNewer, DatabaseUnusable and StoreUnwritable before anything is started.
+    `launcher` is the command that starts the gateway, `look` tells of the machine's memory. Raises AlreadyRunning,
+    BindConflict, BindRefused, CertificateRefused, SchemaNewer, DatabaseUnusable and StoreUnwritable before anything is
+    started.
     """
     _raise_file_limit()
     with told_in_words(paths.data_dir):
@@ -67,13 +69,13 @@ def serve(config: Config, paths: Paths, launcher: Sequence[str] = LAUNCHER) -> i
         lock = take_lock(paths)
         logs.set_up(paths.daemon_log, config.log_level or "info")
     try:
-        return Daemon(config, paths, launcher).run()
+        return Daemon(config, paths, launcher, look).run()
     finally:
         os.close(lock)
 
 
 class Daemon:
-    def __init__(self, config: Config, paths: Paths, launcher: Sequence[str]) -> None:
+    def __init__(self, config: Config, paths: Paths, launcher: Sequence[str], look: Callable[[], Census]) -> None:
         self._paths = paths
         self._grace = float(config.shutdown_grace_secs)
         self._signals = 0
@@ -94,7 +96,7 @@ class Daemon:
                         lambda model, own: effective(config, model, own),
                         config.runtime.get("BLAZAR_ENGINE_PATH"), config.model_load_timeout_secs,
                         *child_link(config), tuned=tuned)
-        self._fleet = Fleet(Means(self._loop, pool, paths, loader.prepare, self._changed), workers,
+        self._fleet = Fleet(Means(self._loop, pool, paths, loader.weigh, look, self._changed), workers,
                             max_loaded=config.max_loaded_models, keep_alive=float(config.idle_timeout_secs or -1))
         self._tuner = Tuner(self._loop, pool, workers, self._fleet, config, loader.loses_nothing, tuned)
         self._gateway = Gateway(self._loop, paths, workers, self._listener, self._grace, self._give_up, launcher)
@@ -107,8 +109,7 @@ class Daemon:
         self._answers = Answers(config.as_dict(), time.time(), self._url, store=store, fleet=self._fleet,
                                 workers=workers, gateway=self._gateway, pool=Pool(self._loop, STORE_THREADS),
                                 hashing=Pool(self._loop, HASHING_THREADS), usage=self._usage, jobs=self._jobs,
-                                explainer=loader.explain, governors=self._tuner.governors,
-                                on_first_hello=self._up)
+                                survey=loader.survey, governors=self._tuner.governors, on_first_hello=self._up)
         self._server = ControlServer(paths.control_socket, self._loop, self._answers.take, self._answers.drop)
         self._answers.read_store()  # after the control socket: a pull that ends from now on can tell us
         self._change_posted = False

@@ -1,23 +1,33 @@
 """All children: who is asked for, who may start, who must go. Carries out what the pure deciders decide."""
 
 import logging
+import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from blazar.errors import BlazarError, LoadFailed, ShuttingDown
-from blazar.supervisor import scheduler
+from blazar.hardware.census import Census
+from blazar.planner.installed import refused
+from blazar.planner.plan import Refusal
+from blazar.supervisor import explained, scheduler
 from blazar.supervisor.actions import Action, Evict, Refuse, Start, Wake
-from blazar.supervisor.child import Child, Means, Prepared, Waiter
-from blazar.supervisor.policies import evict, idle, outdated
+from blazar.supervisor.child import Child, Means, Prepared, Waiter, Weighed
+from blazar.supervisor.loop import Timer
+from blazar.supervisor.outlook import Outlook
+from blazar.supervisor.policies import idle, outdated
 from blazar.supervisor.snapshot import ChildView, Snapshot
 from blazar.supervisor.states import LIVE, State
 from blazar.supervisor.workers import Workers
-from blazar.transport import Endpoint
+from blazar.transport import Endpoint, model_at
 
 log = logging.getLogger(__name__)
 
 LOOK_AROUND = 0.5
 """Seconds between two looks for idle children."""
+USUAL_COST = 1
+"""What it costs to evict a model for which no `evict_cost` is set."""
 
 
 class Fleet:
@@ -28,7 +38,9 @@ class Fleet:
         self._keep_alive = keep_alive
         self._children: dict[str, Child] = {}
         self._stopping = False
-        self._refreshing = False
+        self._outlook = Outlook()
+        self._looking = self._look_again = False
+        self._wake: Timer | None = None
         means.loop.later(LOOK_AROUND, self._look_around)
 
     # -- asked from outside ------------------------------------------------------------------------------
@@ -104,6 +116,19 @@ class Fleet:
         """What the model's child was started with; None while it has none."""
         return next((child.prepared for child in self._of(model) if child.state in LIVE), None)
 
+    def explain(self, model: str, weighed: Weighed, then: Callable[[dict[str, Any]], None]) -> None:
+        """`then` is told how a model without a child would be loaded now, and who would go for it."""
+        def looked() -> None:
+            view = self._with_settings(ChildView(model, State.QUEUED, 0.0, asked_at=self._means.loop.now()), weighed)
+            now = self._view()
+            others = (child for child in now.children if child.state in LIVE and model_at(child.place) != model)
+            snapshot = replace(now, children=(*others, view))
+            decided = scheduler.decide(math.inf, snapshot, self._max_loaded)
+            then(explained.of_absent(model, weighed.program, scheduler.Scene(snapshot, self._max_loaded).best(view),
+                                     decided))
+
+        self._look(looked)
+
     def stop(self, then: Callable[[], None]) -> None:
         """End all children for good."""
         self.refuse_loads()
@@ -129,19 +154,52 @@ class Fleet:
     # -- deciding ----------------------------------------------------------------------------------------
 
     def schedule(self) -> None:
-        """After any change: start what may start; make room, by fresh usage, for what may not."""
+        """After any change: look at the memory if anybody waits, then decide."""
         if self._stopping:
             return
         self._workers.keep_only({child.id for child in self._children.values()})
-        now = self._means.loop.now()
-        self._carry_out(scheduler.decide(now, self._view(), self._max_loaded))
-        if evict.decide(now, self._view(), self._max_loaded) and not self._refreshing:
-            self._refreshing = True
+        if not any(child.state is State.QUEUED and child.weighed for child in self._children.values()):
+            return
+        if self._looking:
+            self._look_again = True
+            return
+        self._looking, self._look_again = True, False
+        self._look(self._decide)
+
+    def _decide(self) -> None:
+        """Start what may start; make room, by fresh usage, for what may not."""
+        self._looking = False
+        if self._stopping:
+            return
+        decided = scheduler.decide(self._means.loop.now(), self._view(), self._max_loaded)
+        self._carry_out([action for action in decided if not isinstance(action, Evict)])
+        if any(isinstance(action, Evict) for action in decided):
+            self._looking = True
             self._workers.refresh(self._make_room)
+        elif self._look_again:
+            self.schedule()
 
     def _make_room(self) -> None:
-        self._refreshing = False
-        self._carry_out(evict.decide(self._means.loop.now(), self._view(), self._max_loaded))
+        self._looking = False
+        if self._stopping:
+            return
+        self._carry_out(scheduler.decide(self._means.loop.now(), self._view(), self._max_loaded))
+        if self._look_again:
+            self.schedule()
+
+    def _look(self, then: Callable[[], None]) -> None:
+        """See how much memory is free, on a thread; `then` follows."""
+        quiet = self._is_quiet()
+
+        def looked(census: Census | None, error: BlazarError | None) -> None:
+            if census is not None:
+                self._outlook.look(census, quiet and self._is_quiet(), self._means.loop.now())
+            then()
+
+        self._means.pool.submit(looked, self._means.look)
+
+    def _is_quiet(self) -> bool:
+        return not any(child.state in (State.STARTING, State.STOPPING) for child in self._children.values())
 
     def _look_around(self) -> None:
         self._means.loop.later(LOOK_AROUND, self._look_around)
@@ -156,15 +214,20 @@ class Fleet:
 
     def _carry_out(self, actions: list[Action]) -> None:
         for action in actions:
-            if isinstance(action, Wake):
-                self._means.loop.later(action.seconds, self.schedule)
-            elif isinstance(action, Start):
-                self._children[action.place].start()
+            if isinstance(action, Start):
+                self._outlook.started(action.offer.held)
+                self._children[action.place].start(action.offer)
             elif isinstance(action, Refuse):
                 child = self._children[action.place]
-                child.stop(LoadFailed(model=child.model, reason=action.why, output=""))
+                child.stop(refused(child.model, action.why) if isinstance(action.why, Refusal) else
+                           LoadFailed(model=child.model, reason=action.why, output=""))
             elif isinstance(action, Evict):
                 self._drain(self._children[action.place], action.why)
+        wakes = [action.seconds for action in actions if isinstance(action, Wake)]
+        if wakes:
+            if self._wake is not None:
+                self._wake.cancel()
+            self._wake = self._means.loop.later(min(wakes), self.schedule)
 
     def _drain(self, child: Child, why: str, how: str = "evicted") -> None:
         log.info("%s: %s: %s", child.id, how, why)
@@ -178,17 +241,29 @@ class Fleet:
         self._workers.drain(child.id, drained)
 
     def _view(self) -> Snapshot:
-        return Snapshot(tuple(self._view_of(child) for child in self._children.values()))
+        loading = [child.held for child in self._children.values() if child.state is State.STARTING]
+        return Snapshot(tuple(self._view_of(child) for child in self._children.values()), self._outlook.memory(loading))
 
     def _view_of(self, child: Child) -> ChildView:
         use = self._workers.use_of(child.id)
-        return ChildView(child.place, child.state, child.keep_alive, child.ready_at, use.last_used, use.in_flight,
-                         child.asked_at, child.not_before, child.pinned, child.outdated)
+        view = ChildView(child.place, child.state, child.keep_alive, child.ready_at, use.last_used, use.in_flight,
+                         child.asked_at, child.not_before, outdated=child.outdated, held=child.held)
+        return view if child.weighed is None else self._with_settings(view, child.weighed)
+
+    def _with_settings(self, view: ChildView, weighed: Weighed) -> ChildView:
+        settings = weighed.settings
+        cost = settings.get("evict_cost")
+        return replace(view, pinned=bool(settings.get("pin")), group=settings.get("group") or "",
+                       exclusive=bool(settings.get("exclusive")), cost=USUAL_COST if cost is None else cost,
+                       offer=partial(weighed.need.offer, self._outlook.census))
 
     def _child(self, place: str) -> Child:
         if place not in self._children:
-            self._children[place] = Child(place, self._means, self._keep_alive)
+            self._children[place] = Child(place, self._means, self._keep_alive, self._ended)
         return self._children[place]
+
+    def _ended(self, child: Child) -> None:
+        self._outlook.ended(child.held, self._means.loop.now())
 
     def _of(self, model: str) -> list[Child]:
         """All children of a model."""

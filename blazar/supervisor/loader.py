@@ -1,4 +1,4 @@
-"""Reference → installed file and facts → lane and program → command: everything a load needs, on a thread."""
+"""Reference → installed file and facts → lane and program → need; with a plan → command. On threads."""
 
 import logging
 import os
@@ -20,16 +20,16 @@ from blazar.hardware.census import census
 from blazar.models.catalog import Catalog
 from blazar.models.measurement import Measurement
 from blazar.paths import Paths
-from blazar.planner.installed import plan_installed, plan_load
-from blazar.planner.machine import Machine, Worker, machine_of
-from blazar.planner.plan import Line, Plan, Refusal
+from blazar.planner.installed import need_of
+from blazar.planner.machine import Worker
+from blazar.planner.need import Need
+from blazar.planner.plan import Plan
 from blazar.store import speccache
 from blazar.store.assembled import assemble
 from blazar.store.installed import Installed
 from blazar.store.pairs import pair_of
 from blazar.store.store import Store
-from blazar.supervisor.child import Prepared
-from blazar.supervisor.explained import told
+from blazar.supervisor.child import Prepared, Weighed
 from blazar.supervisor.spawn import secret_path, socket_path
 from blazar.transport import model_at
 
@@ -37,8 +37,6 @@ log = logging.getLogger(__name__)
 
 NO_ENGINE = ("no engine here reads {format} files; install the same model as a GGUF file instead, which many "
              "publishers offer beside it, or convert it with llama.cpp's convert_hf_to_gguf.py")
-TUNERS = {"slots": "adaptive_slots", "spec": "spec_auto_manage", "ubatch_size": "ubatch_auto"}
-"""What may be changed while the daemon runs, and the setting that has it changed."""
 
 
 @dataclass(frozen=True)
@@ -76,17 +74,30 @@ class Loader:
         self._unix = unix
         self._tuned = tuned
 
-    def prepare(self, place: str) -> Prepared:
-        """Runs on a thread. Raises ModelNotFound, ModelFileRefused, LoadFailed and its kin."""
+    def weigh(self, place: str) -> Weighed:
+        """What the child of that place needs. Raises ModelNotFound, ModelFileRefused, LoadFailed and its kin."""
         model = model_at(place)
         chosen = self._choose(model)
-        installed, lane, facts = chosen.installed, chosen.lane, chosen.facts
         check_files(model, chosen.settings)
-        workers = rpc.refuse_gone(model, rpc.split_addresses(chosen.settings.get("rpc_servers") or ""))
+        return self._weighed(place, chosen, rpc.refuse_gone(model, _addresses(chosen)))
+
+    def survey(self, model: str, asked: Mapping[str, Any]) -> Weighed:
+        """As `weigh`, with settings as `asked`, and without a look whether all is there that the load would use."""
+        chosen = self._choose(model)
+        chosen = replace(chosen, settings={**chosen.settings, **asked})
+        return self._weighed(model, chosen, rpc.workers_at(_addresses(chosen)))
+
+    def _weighed(self, place: str, chosen: "Chosen", workers: Sequence[rpc.Worker]) -> Weighed:
+        def prepare(plan: Plan) -> Prepared:
+            return self._prepare(place, chosen, plan)
+
+        need = self._need(chosen, workers, self._tuned.get(place, {}))
+        return Weighed(need, chosen.settings, chosen.program, chosen.facts["digest"], prepare)
+
+    def _prepare(self, place: str, chosen: "Chosen", plan: Plan) -> Prepared:
+        model, installed, lane, facts = model_at(place), chosen.installed, chosen.lane, chosen.facts
         socket = socket_path(self._paths, place) if self._unix else None
-        machine = machine_with(workers, chosen.uses_cards, now=True)
-        plan, tuned = self._plan(chosen, machine, self._tuned.get(place, {}))
-        settings = {**chosen.settings, **tuned, **plan.settings}
+        settings = {**chosen.settings, **plan.settings}
         found = assemble(self._paths, installed)
         companions = tuple(one for one in found.companions if one[0] != "draft")
         launch = Launch(model=model, file=found.file, facts=facts, settings=settings, program=chosen.program,
@@ -100,41 +111,24 @@ class Loader:
         return Prepared(launch, lane, command, installed.size, self._load_limit or lane.load_timeout,
                         socket, forks.offered(facts["architecture"], chosen.lanes))
 
-    def explain(self, model: str) -> dict[str, Any]:
-        """How the model would be loaded with nothing beside it, or why not. Runs on a thread; raises as `prepare`."""
-        chosen = self._choose(model)
-        return told(model, chosen.program, self._planned(chosen, self._empty_machine(chosen)))
-
     def loses_nothing(self, model: str, now: Mapping[str, Any], then: Mapping[str, Any]) -> bool:
         """Whether the model would keep its context, precision and place with the settings `then` in place of `now`.
-        Runs on a thread; raises as `prepare`."""
+        Runs on a thread; raises as `weigh`."""
         chosen = self._choose(model)
-        machine = self._empty_machine(chosen)
-        before, after = (self._planned(chosen, machine, tuned) for tuned in (now, then))
+        workers = rpc.workers_at(_addresses(chosen))
+        needs = [self._need(chosen, workers, tuned) for tuned in (now, then)]
+        machine = needs[0].machine(census())
+        before, after = (need.plan(machine) for need in needs)
         return isinstance(before, Plan) and isinstance(after, Plan) and after.as_good_as(before)
 
-    def _plan(self, chosen: "Chosen", machine: Machine, tuned: Mapping[str, Any]) -> tuple[Plan, Mapping[str, Any]]:
-        """The plan of a load, and what of `tuned` it was made with: nothing when it does not fit with that."""
-        settings = {**chosen.settings, **tuned}
+    def _need(self, chosen: "Chosen", workers: Sequence[rpc.Worker], tuned: Mapping[str, Any]) -> Need:
+        """A worker that serves somebody else tells no memory."""
+        devices = [Worker(worker.address, total, free) for worker in workers for free, total in worker.devices]
+        silent = [worker.address for worker in workers if not worker.devices]
         pair, types = pair_of(chosen.installed, self._store.every()), types_of(chosen.manifest)
-        try:
-            plan = plan_load(chosen.installed, settings, machine, pair, types)
-        except LoadFailed:
-            if not tuned:
-                raise
-            return plan_load(chosen.installed, chosen.settings, machine, pair, types), {}
-        lines = (Line("adapted", f"{name} = {value}", "while the daemon ran", TUNERS[name])
-                 for name, value in tuned.items())
-        return replace(plan, lines=(*plan.lines, *lines)), tuned
-
-    def _planned(self, chosen: "Chosen", machine: Machine,
-                 tuned: Mapping[str, Any] = MappingProxyType({})) -> Plan | Refusal:
-        return plan_installed(chosen.installed, {**chosen.settings, **tuned}, machine,
-                              pair_of(chosen.installed, self._store.every()), types_of(chosen.manifest))
-
-    def _empty_machine(self, chosen: "Chosen") -> Machine:
-        workers = rpc.workers_at(rpc.split_addresses(chosen.settings.get("rpc_servers") or ""))
-        return machine_with(workers, chosen.uses_cards)
+        plain, changed = (need_of(chosen.installed, settings, devices, silent, chosen.uses_cards, pair, types)
+                          for settings in (chosen.settings, {**chosen.settings, **tuned}))
+        return replace(changed, tuned=tuned, untuned=plain) if tuned else plain
 
     def _lookup_cache(self, model: str, settings: Mapping[str, Any]) -> Path | None:
         wanted = settings.get("spec_cache") and str(settings.get("spec")).startswith("ngram")
@@ -164,11 +158,8 @@ class Loader:
         return find_program(model, self._engine_path, os.environ, builds, routing)
 
 
-def machine_with(workers: Sequence[rpc.Worker], cards: bool, now: bool = False) -> Machine:
-    """This machine and the devices of its workers. One that serves somebody else tells no memory."""
-    devices = [Worker(worker.address, total, free) for worker in workers for free, total in worker.devices]
-    silent = [worker.address for worker in workers if not worker.devices]
-    return machine_of(census(), devices, cards, now, silent)
+def _addresses(chosen: Chosen) -> list[str]:
+    return rpc.split_addresses(chosen.settings.get("rpc_servers") or "")
 
 
 def check_files(model: str, settings: Mapping[str, Any]) -> None:

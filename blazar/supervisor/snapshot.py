@@ -1,7 +1,11 @@
 """What deciders see: the children and who waits, at one moment. Times are CLOCK_MONOTONIC seconds."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
+from blazar.planner.need import Offer
+from blazar.planner.plan import Refusal
+from blazar.planner.room import Held, Room
 from blazar.supervisor.states import State
 
 
@@ -24,8 +28,31 @@ class ChildView:
     """Whether it is not to go for others."""
     outdated: bool = False
     """Whether its file is no longer the one that the store has under this name."""
+    held: Held = field(default_factory=Held)
+    """What it takes of each memory, while it may have a process."""
+    offer: Callable[[Room], Offer | Refusal] | None = None
+    """How a queued child would be loaded into some room; None while that is not known yet."""
+    group: str = ""
+    """Models of one group are not loaded together."""
+    exclusive: bool = False
+    """Whether no other model may be loaded beside it."""
+    cost: int = 1
+    """How much it is worth keeping."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What is free of each memory, in bytes by its key; a key that is missing is not known."""
+
+    soon: Mapping[str, int] = field(default_factory=dict)
+    """Once those that load have all that they want, and those that ended have given all back."""
+    now: Mapping[str, int] = field(default_factory=dict)
+    """The same without what is not back yet."""
+    late: bool = False
+    """Whether something is not back yet, so that it pays to look again."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
     children: tuple[ChildView, ...] = ()
+    memory: Memory = field(default_factory=Memory)

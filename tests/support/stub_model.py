@@ -2,7 +2,9 @@
 
 import json
 import struct
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from blazar.paths import Paths
@@ -12,11 +14,17 @@ EMBEDDING = "bert"
 """The architecture of a model that embeds."""
 
 
-def write_header(path: Path, title: str, ctx: int = 4096, architecture: str = "llama") -> Path:
+HEAVY = {"context_length": 65536, "block_count": 1024, "attention.key_length": 64, "attention.value_length": 64}
+"""The shape of a model that wants a MiB of f16 cache for each token of context, and next to nothing besides."""
+
+
+def write_header(path: Path, title: str, ctx: int = 4096, architecture: str = "llama",
+                 shape: Mapping[str, int] = MappingProxyType({})) -> Path:
     """A GGUF file whose title makes its content, and so its digest, its own."""
     texts = {"general.architecture": architecture, "general.name": title}
-    shape = {"context_length": ctx, "embedding_length": 64, "block_count": 2, "attention.head_count": 4}
-    numbers = {**{f"{architecture}.{key}": value for key, value in shape.items()}, "general.file_type": 0}
+    usual = {"context_length": ctx, "embedding_length": 64, "block_count": 2, "attention.head_count": 4}
+    keys = {**usual, **shape}
+    numbers = {**{f"{architecture}.{key}": value for key, value in keys.items()}, "general.file_type": 0}
     head = struct.pack("<4sIQQ", b"GGUF", 3, 1, len(texts) + len(numbers))
     pairs = [_text(key) + struct.pack("<I", 8) + _text(value) for key, value in texts.items()]
     pairs += [_text(key) + struct.pack("<II", 4, value) for key, value in numbers.items()]
@@ -26,9 +34,10 @@ def write_header(path: Path, title: str, ctx: int = 4096, architecture: str = "l
     return path
 
 
-def install_stub(paths: Paths, name: str, work: Path, architecture: str = "llama", **scenario: Any) -> str:
+def install_stub(paths: Paths, name: str, work: Path, architecture: str = "llama",
+                 shape: Mapping[str, int] = MappingProxyType({}), **scenario: Any) -> str:
     """Install such a model; its canonical name."""
-    file = write_header(work / f"{name}.gguf", name, architecture=architecture)
+    file = write_header(work / f"{name}.gguf", name, architecture=architecture, shape=shape)
     model = Store(paths).install_file(file, name)
     if scenario:
         play(paths, model["digest"], **scenario)

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 class Fit(Command):
     name = "fit"
     help = "Tell whether and how a model fits this machine"
-    about = ("Works on this machine, as if nothing else were loaded. MODEL is an installed model or the path of a GGUF "
-             "file. Each line ends with the setting that changes it. Exits with 1 when the model does not fit.")
+    about = ("Works on this machine, as if nothing else were loaded; a daemon of this data dir is asked who would have "
+             "to go for it now. MODEL is an installed model or the path of a GGUF file. Each line ends with the "
+             "setting that changes it. Exits with 1 when the model does not fit.")
     examples = ("blazar fit qwen3-8b", "blazar fit ./weights.gguf --ctx 32768 --slots 2",
                 "blazar fit qwen3-8b --census other-machine.json --json")
 
@@ -28,11 +29,13 @@ class Fit(Command):
     def run(self, args: argparse.Namespace, context: Context) -> int:
         from blazar.cli.planning import tell_plan
         asked = {name: value for name, value in (("default_ctx", args.ctx), ("slots", args.slots)) if value is not None}
-        name, plan = _plan(args, context, asked)
-        return tell_plan(context.out, {"model": name, "plan": plan})
+        name, plan, is_installed = _plan(args, context, asked)
+        beside = _beside(context, name, asked) if is_installed and args.census is None else {}
+        return tell_plan(context.out, {"model": name, "plan": plan, **beside})
 
 
-def _plan(args: argparse.Namespace, context: Context, asked: dict[str, int]) -> tuple[str, dict[str, Any]]:
+def _plan(args: argparse.Namespace, context: Context, asked: dict[str, int]) -> tuple[str, dict[str, Any], bool]:
+    """The model's name, its plan, and whether it is an installed one."""
     from pathlib import Path
 
     from blazar.config.effective import effective
@@ -46,13 +49,21 @@ def _plan(args: argparse.Namespace, context: Context, asked: dict[str, int]) -> 
         from blazar.store.shape import read_shape
         from blazar.store.splits import neighbours
         settings = {**effective(context.config, path.stem), **asked}
-        return path.name, plan(read_shape(neighbours(path)), demand_of(settings), _machine(args, context)).to_dict()
+        found = plan(read_shape(neighbours(path)), demand_of(settings), _machine(args, context))
+        return path.name, found.to_dict(), False
     model = context.store.get(args.model)
     if model.facts.format != "gguf":
         raise NotGguf(model=model.name, format=model.facts.format)
     settings = {**effective(context.config, model.name, model.preset.settings()), **asked}
     pair = pair_of(model, context.store.every())
-    return model.name, plan_installed(model, settings, _machine(args, context), pair).to_dict()
+    return model.name, plan_installed(model, settings, _machine(args, context), pair).to_dict(), True
+
+
+def _beside(context: Context, model: str, asked: dict[str, int]) -> dict[str, Any]:
+    """What the daemon of this data dir would do for the model now; empty without one."""
+    from blazar.cli.client import ask_daemon_of
+    told = ask_daemon_of(context.located.paths, "explain", model=model, settings=asked)
+    return {key: told["explained"][key] for key in ("loaded", "goes", "refused")} if told else {}
 
 
 def _machine(args: argparse.Namespace, context: Context) -> "Machine":

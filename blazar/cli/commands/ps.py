@@ -8,13 +8,14 @@ from blazar.cli.command import Command, add_json
 from blazar.cli.context import Context
 from blazar.units import format_bytes, format_duration
 
-COLUMNS = ("NAME", "SIZE", "CONTEXT", "UNLOADS")
+COLUMNS = ("NAME", "SIZE", "ON CARDS", "CONTEXT", "UNLOADS")
 
 
 class Ps(Command):
     name = "ps"
     help = "List the loaded models"
-    about = "Asks the daemon: the one that BLAZAR_HOST names, else that of this data dir."
+    about = ("Asks the daemon: the one that BLAZAR_HOST names, else that of this data dir. SIZE is all memory that a "
+             "model was planned with, ON CARDS the part of it that lies there.")
     examples = ("blazar ps", "blazar ps --json")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -28,7 +29,8 @@ class Ps(Command):
 
 
 def _row(model: dict[str, Any], now: datetime) -> tuple[str, ...]:
-    return (model["name"], format_bytes(model["size"]), str(model.get("context_length", "")),
+    on_cards = format_bytes(model["size_vram"]) if model.get("size_vram") else "-"
+    return (model["name"], format_bytes(model["size"]), on_cards, str(model.get("context_length", "")),
             unloads(model["expires_at"], now))
 
 

@@ -12,7 +12,7 @@ SETTINGS = (
             lane="llamacpp", flag="--ctx-size", emit="always",
             doc="Context of each slot in tokens, at most those it was trained with; 0 = as many of these as fit."),
     Setting("max_loaded_models", Int(0, 1024), 0, group="resources",
-            doc="Models loaded at the same time; 0 = no limit."),
+            doc="Models loaded at the same time, if they fit; 0 = as many as fit."),
     Setting("idle_sleep_secs", Int(0), 300, group="resources",
             lane="llamacpp", flag="--sleep-idle-seconds", emit="always", written=given,
             doc="Seconds without a request after which a child frees its GPU memory; 0 = never."),

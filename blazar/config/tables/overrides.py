@@ -62,7 +62,8 @@ FIELDS = (
     Setting("engine", Text(r"\S+", like="a lane or the tag of a build", empty=False), None,
             doc="The engine that serves it, whatever the routing says."),
     Setting("group", Text(r"\S+", like="one word", empty=False), None,
-            doc="Models of one group are swapped for each other."),
+            doc="Models of one group are swapped for each other: one is loaded at a time."),
     Setting("exclusive", Bool(), False, doc="Load no other model beside it."),
-    Setting("evict_cost", Int(0, 1000), None, doc="How much it is worth keeping; a higher cost is evicted later."),
+    Setting("evict_cost", Int(0, 1000), None,
+            doc="How much it is worth keeping; a higher cost is evicted later. 1 when it is not set."),
 )

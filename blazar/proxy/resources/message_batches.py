@@ -28,7 +28,7 @@ def listed(gateway: Gateway, request: Request, route: Route) -> None:
     after, before = query.get("after_id"), query.get("before_id")
     if after is not None and before is not None:
         raise RequestRefused("a list goes on from `after_id` or from `before_id`; send one of them")
-    found = _ask(gateway, request, "page", after=after, before=before, limit=queries.limit(query, MOST))
+    found = _ask(gateway, request, "page", after=after, before=before, limit=queries.limit(query, most=MOST))
     request.answer(200, anthropic_batches.page([_batch(request, row) for row in found["rows"]], found["more"]))
 
 

@@ -1,34 +1,36 @@
-"""Makes room for waiting models: the least recently used child goes, one with nothing in flight before a busy one."""
+"""Who makes room for a waiting model. Pure."""
 
-from blazar.supervisor.actions import Action, Evict, Refuse, Wake
-from blazar.supervisor.snapshot import ChildView, Snapshot
-from blazar.supervisor.states import LIVE, State
+from collections.abc import Callable, Sequence, Set
 
-FULL = "all places of max_loaded_models ({limit}) hold models that are pinned; raise it, or take `pin` from one of them"
+from blazar.supervisor.snapshot import ChildView
+from blazar.supervisor.states import State
+
 RESIDENCE = 0.5
 """Seconds a child stays at least, so that those who waited for it get their turn when two models alternate."""
 
 
-def decide(now: float, snapshot: Snapshot, max_loaded: int) -> list[Action]:
-    """Evictions that give every waiting model a place in the end; none while enough are on their way out.
+def choose(children: Sequence[ChildView], must: Set[str], enough: Callable[[Set[str]], bool]) -> list[ChildView] | None:
+    """The victims, by whose end it is `enough`, the first to go first; None when even all together are not.
 
-    Pinned models stay; when they have every place, who waits is refused.
+    Idle ones go before busy ones, then those of lower cost, then the least recently used; as many as it takes. Of
+    these one that turns out not to be needed stays, the most valuable first. Pinned ones stay, and what `must` go for
+    another reason than room goes in any case.
     """
-    if not max_loaded:
-        return []
-    live = [child for child in snapshot.children if child.state in LIVE]
-    waiting = [child for child in snapshot.children if child.state is State.QUEUED and child.not_before <= now]
-    leaving = sum(child.state in (State.DRAINING, State.STOPPING) for child in live)
-    if sum(child.pinned for child in live) >= max_loaded:
-        return [Refuse(child.place, FULL.format(limit=max_loaded)) for child in waiting]
-    ready = sorted((child for child in live if child.state is State.READY and not child.pinned), key=_worth)
-    missing = min(len(waiting), max_loaded) - leaving - max(0, max_loaded - len(live))
-    actions: list[Action] = []
-    for child in ready[:max(0, missing)]:
-        young = child.ready_at + RESIDENCE - now
-        actions.append(Wake(young) if young > 0 else Evict(child.place, "room for a waiting model"))
-    return actions
+    ready = sorted((child for child in children if child.state is State.READY and not child.pinned), key=_worth)
+    chosen = [child for child in ready if child.place in must]
+    for child in ready:
+        if enough({one.place for one in chosen}):
+            break
+        if child not in chosen:
+            chosen.append(child)
+    if not enough({one.place for one in chosen}):
+        return None
+    for child in sorted(chosen, key=_worth, reverse=True):
+        fewer = {one.place for one in chosen if one is not child}
+        if child.place not in must and enough(fewer):
+            chosen.remove(child)
+    return sorted(chosen, key=_worth)
 
 
-def _worth(child: ChildView) -> tuple[bool, float]:
-    return child.in_flight > 0, max(child.last_used, child.ready_at)
+def _worth(child: ChildView) -> tuple[bool, int, float]:
+    return child.in_flight > 0, child.cost, max(child.last_used, child.ready_at)

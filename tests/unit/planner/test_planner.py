@@ -134,7 +134,8 @@ def test_feed_forward_parts_and_a_cache_in_main_memory():
 
 def test_several_cards_in_the_order_of_the_bus_as_few_as_will_do():
     found = planned(machine(1.5, 2.5, 8.0), Demand(ctx=4096, slots=1))
-    assert found.settings.get("tensor_split") is None and found.env == {}, "one card has room for all"
+    assert found.settings.get("tensor_split") is None, "one card has room for all"
+    assert found.env == {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "2"}
     found = planned(machine(2.0, 2.0, 2.0), Demand(ctx=4096, slots=1))
     # 3610 MiB of layers and head, two cards of 2044 each: 5 layers (1780) and 5 with the head (1830).
     assert found.settings["tensor_split"] == "5,6" and found.grade == Grade()

@@ -11,6 +11,7 @@ from blazar.config.effective import effective
 from blazar.config.registry import SETTINGS
 from blazar.control import Link
 from blazar.engines.llamacpp import LlamaCpp
+from blazar.hardware.census import census
 from blazar.models.base import close_database
 from blazar.paths import Paths
 from blazar.store.store import Store
@@ -50,7 +51,7 @@ class Bench:
         self.workers = Workers(self.loop)
         loader = Loader(store, self.paths, [LlamaCpp(SETTINGS.values())],
                         lambda model, own: effective(config, model, own), str(STUB_ENGINE), None, True, tuned=tuned)
-        self.fleet = Fleet(Means(self.loop, pool, self.paths, loader.prepare, lambda: self.loop.post(
+        self.fleet = Fleet(Means(self.loop, pool, self.paths, loader.weigh, census, lambda: self.loop.post(
             self.fleet.schedule)), self.workers, max_loaded=1, keep_alive=-1.0)
         self.tuner = Tuner(self.loop, pool, self.workers, self.fleet, config, loader.loses_nothing, tuned)
         self.drains = []
