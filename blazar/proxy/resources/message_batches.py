@@ -19,8 +19,8 @@ MOST = 1000
 def create(gateway: Gateway, request: Request, route: Route) -> None:
     requests = anthropic_batches.requests(BodyReader(pause=gateway.pace).whole(request.body()), gateway.pace)
     row = _ask(gateway, request, "put", object=f"msgbatch_{secrets.token_hex(12)}", requests=requests)["row"]
-    gateway.batches.wake()
-    _tell(request, row)
+    gateway.background.wake()
+    _tell(gateway, request, row)
 
 
 def listed(gateway: Gateway, request: Request, route: Route) -> None:
@@ -29,16 +29,16 @@ def listed(gateway: Gateway, request: Request, route: Route) -> None:
     if after is not None and before is not None:
         raise RequestRefused("a list goes on from `after_id` or from `before_id`; send one of them")
     found = _ask(gateway, request, "page", after=after, before=before, limit=queries.limit(query, most=MOST))
-    request.answer(200, anthropic_batches.page([_batch(request, row) for row in found["rows"]], found["more"]))
+    request.answer(200, anthropic_batches.page([_batch(gateway, request, row) for row in found["rows"]], found["more"]))
 
 
 def retrieve(gateway: Gateway, request: Request, route: Route) -> None:
-    _tell(request, _ask(gateway, request, "find", object=_id(request))["row"])
+    _tell(gateway, request, _ask(gateway, request, "find", object=_id(request))["row"])
 
 
 def cancel(gateway: Gateway, request: Request, route: Route) -> None:
     request.body()
-    _tell(request, _ask(gateway, request, "cancel", object=_id(request))["row"])
+    _tell(gateway, request, _ask(gateway, request, "cancel", object=_id(request))["row"])
 
 
 def delete(gateway: Gateway, request: Request, route: Route) -> None:
@@ -65,12 +65,16 @@ def results(gateway: Gateway, request: Request, route: Route) -> None:
     sink.finish()
 
 
-def _tell(request: Request, row: dict[str, Any] | None) -> None:
-    request.answer(200, dumps(_batch(request, _found(request, row))))
+def _tell(gateway: Gateway, request: Request, row: dict[str, Any] | None) -> None:
+    request.answer(200, dumps(_batch(gateway, request, _found(request, row))))
 
 
-def _batch(request: Request, row: dict[str, Any]) -> dict[str, Any]:
-    return anthropic_batches.batch(row, f"{request.origin}/v1/messages/batches/{row['id']}/results")
+def _batch(gateway: Gateway, request: Request, row: dict[str, Any]) -> dict[str, Any]:
+    """The batch; where its results are is told by the names that the client itself came by."""
+    told = request.headers.get("x-forwarded-proto", "")
+    scheme = told if told in ("http", "https") else gateway.scheme
+    where = f"{scheme}://{request.host}" if request.host else ""
+    return anthropic_batches.batch(row, f"{where}/v1/messages/batches/{row['id']}/results")
 
 
 def _found(request: Request, row: dict[str, Any] | None) -> dict[str, Any]:
