@@ -6,12 +6,12 @@ stops) is told apart from answers, since the same request may be sent again.
 
 import io
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 from blazar.errors import BlazarError, ChildFailed, KeyGone, QuotaExceeded, ShuttingDown, SupervisorGone
 from blazar.proxy.auth import ApiKey
+from blazar.proxy.batches.task import Outcome, Question
 from blazar.proxy.exchange import ClientGone
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.request import Request
@@ -29,30 +29,6 @@ PAUSE = 2.0
 """Seconds until the next attempt where the refusal does not say."""
 
 log = logging.getLogger("blazar.proxy")
-
-
-@dataclass(frozen=True)
-class Question:
-    """One request that nobody waits for."""
-
-    path: str
-    """Of a POST route of the table."""
-    body: bytes
-    owner: str
-    """Whose it is, as `shelf.owner_of` tells."""
-    id: str
-    """That of the request, for the audit log."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """By lower-case name, such as `anthropic-version`."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Status and body as a client would have got them; with `again` the seconds after which to ask once more."""
-
-    status: int
-    body: bytes
-    again: float | None = None
 
 
 class Inner:

@@ -11,9 +11,8 @@ from typing import Any
 
 from blazar.paths import Paths
 from blazar.proxy import greens
-from blazar.proxy.batches.inner import Outcome, Question
 from blazar.proxy.batches.openai_lines import LineRefused, answer, check, problem, read, unanswered
-from blazar.proxy.batches.runner import Task
+from blazar.proxy.batches.task import Outcome, Question, Task
 from blazar.proxy.json import dumps
 from blazar.proxy.supervisor import Supervisor
 from blazar.store.client_files import file_path, lines

@@ -11,12 +11,11 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
 
 from blazar.errors import BlazarError, SupervisorGone
 from blazar.proxy import greens
+from blazar.proxy.batches.task import Outcome, Question, Source, Task
 from blazar.proxy.directory import Directory
 from blazar.proxy.ledger import Ledger
 
@@ -26,29 +25,6 @@ PAUSE = 0.2
 """Seconds between looks at a model that is in use, and after a failure."""
 
 log = logging.getLogger("blazar.proxy")
-
-
-@dataclass(frozen=True)
-class Task:
-    """The next request of a batch: whose model it asks for, the question, and where its answer goes."""
-
-    model: str
-    """As the client wrote it."""
-    question: Any
-    """An `inner.Question`."""
-    answered: Callable[[Any], None]
-    """Keeps the `inner.Outcome`; once it returns the request is not asked again. It may raise SupervisorGone."""
-
-
-class Source(Protocol):
-    """Batches of one dialect."""
-
-    def next(self, resting: frozenset[str]) -> Task | None:
-        """The next request without an answer, of no owner who is `resting`; None when there is nothing to do.
-
-        Whatever else is due (checking a new batch, ending one that is answered) is done in here. May raise
-        SupervisorGone.
-        """
 
 
 class Runner:
@@ -65,7 +41,7 @@ class Runner:
         self._resting: dict[str, float] = {}
         """Owners whose limits are reached, and until when."""
 
-    def start(self, ask: Callable[[Any], Any]) -> None:
+    def start(self, ask: Callable[[Question], Outcome]) -> None:
         """Begin, with `Inner.ask` to have questions answered."""
         greens.spawn(self._work, ask)
 
@@ -73,7 +49,7 @@ class Runner:
         """There is a new batch, or one was cancelled."""
         self._news.set()
 
-    def _work(self, ask: Callable[[Any], Any]) -> None:
+    def _work(self, ask: Callable[[Question], Outcome]) -> None:
         while not self._locked():
             greens.sleep(IDLE)
         while not self._stopping():
@@ -88,7 +64,7 @@ class Runner:
             if not any(busy):
                 self._news.wait(self._shortest_rest())
 
-    def _turn(self, source: Source, ask: Callable[[Any], Any]) -> bool:
+    def _turn(self, source: Source, ask: Callable[[Question], Outcome]) -> bool:
         """Have one request of `source` answered; whether there was one."""
         task = source.next(self._now_resting())
         if task is None:
@@ -113,7 +89,7 @@ class Runner:
         return any(exchange.model == model or exchange.endpoint is None for exchange in self._ledger.exchanges())
 
     @staticmethod
-    def _kept(task: Task, outcome: Any) -> bool:
+    def _kept(task: Task, outcome: Outcome) -> bool:
         try:
             task.answered(outcome)
         except SupervisorGone:
