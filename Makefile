@@ -1,4 +1,4 @@
-# The commands to know: run, smoke, test, test-engines, lint, docs-check, man, bench, clean. `make` alone lists them.
+# The commands to know: run, smoke, test, test-engines, lint, docs-check, man, bench, memory, clean. `make` alone lists them.
 # Two environments, each renewed only when setup.cfg changed: .venv for running, with the `test` extra on top for tests.
 
 PYTHON ?= python3
@@ -6,7 +6,7 @@ BIN := .venv/bin
 DEBIAN_PYTHON ?= /usr/bin/python3
 
 .PHONY: help run smoke test test-venv test-debian test-engines lint docs-check man bench bench-quick bench-cost \
-	bench-soak clean
+	bench-soak memory clean
 
 help:
 	@echo 'make run         install into .venv, start Blazar with a small model, show one answer, keep serving'
@@ -20,6 +20,7 @@ help:
 	@echo 'make bench-quick the same in 4 minutes, beside nginx and Go alone; writes no page'
 	@echo 'make bench-cost  CPU time of each stage of a hot request'
 	@echo 'make bench-soak  the memory of the worker after a million requests; SOAK="--requests N --streams N" shortens it'
+	@echo 'make memory      plans of memory beside what engines log and hold, as tables: some minutes, after test-engines'
 	@echo 'make clean       remove .venv and what tools leave behind'
 
 run: .venv/.installed
@@ -69,6 +70,9 @@ bench-soak: .venv/.installed
 
 bench-quick: .venv/.installed
 	@$(BIN)/python -m tools.bench --quick
+
+memory: .venv/.tested
+	@$(BIN)/python -m tests.support.memory_table
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -620,6 +620,13 @@ class EnginePinUnknown(LoadFailed):
     slug = "engine-pin-unknown"
 
 
+class AdapterPathRefused(LoadFailed):
+    """{model} did not load: its adapter lies at {path}, and engines take adapters as a list with commas, colons and
+    quotes; choose a `--data-dir` without such signs in its path"""
+
+    slug = "adapter-path-refused"
+
+
 class FlagMissing(LoadFailed):
     """{model} did not load: {what} needs another engine, since {engine} {lack}; `blazar engine list` shows those that
     are here, `blazar engine update` gets the newest"""

@@ -83,6 +83,11 @@ class Paths:
         return self.data_dir / "run"
 
     @property
+    def sessions(self) -> Path:
+        """What children have read, kept for those that come back: `sessions/<model>/`."""
+        return self.data_dir / "sessions"
+
+    @property
     def log(self) -> Path:
         return self.data_dir / "log"
 
@@ -112,12 +117,11 @@ class Paths:
         return hashlib.sha256(os.fsencode(self.data_dir.resolve())).hexdigest()[:12]
 
     def ensure(self) -> "Paths":
-        """Create what is missing: run/ and files/ 0700, the rest 0755 less the umask. Raises OSError as the system
-        gives it."""
+        """Create what is missing: run/, files/ and sessions/ 0700, the rest 0755 less the umask. Raises OSError."""
         for folder in (self.data_dir, self.models, self.blobs, self.incoming, self.uploads, self.engines, self.log,
-                       self.speccache, self.data_dir / "sessions"):
+                       self.speccache):
             folder.mkdir(parents=True, exist_ok=True)
-        for private in (self.run, self.files):
+        for private in (self.run, self.files, self.sessions):
             private.mkdir(mode=0o700, exist_ok=True)
             private.chmod(0o700)
         return self

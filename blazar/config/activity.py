@@ -9,6 +9,7 @@ from blazar.config.rule import Problem
 from blazar.config.setting import Setting, Table
 from blazar.config.tables.api_keys import LIMITS
 from blazar.config.types import ListOf, MapOf, Type
+from blazar.config.waiting import waits_for
 
 UNSAFE = frozenset({"tls_cert", "tls_key", "keys[].models", *(f"keys[].{name}" for name in LIMITS)})
 """Without these a server is less safe than its owner wrote, so they are refused while they are not active."""
@@ -28,7 +29,8 @@ def _inactive(dotted: str, path: tuple, setting: Setting, value: Any, active: fr
     if dotted in active or unsafe:
         yield from _within(dotted, path, setting.type, value, active)
     if dotted not in active:
-        yield Problem(path, "this version of Blazar does not act on it yet", "remove it, or expect no effect"
+        yield Problem(path, f"this version of Blazar does not act on it yet: it waits for {waits_for(dotted)}",
+                      "remove it, or expect no effect"
                       if dotted not in UNSAFE else "remove it: without it the server would be less safe than written",
                       fatal=dotted in UNSAFE)
 

@@ -1,5 +1,6 @@
 """Rules about what engines are given: pairs, windows, reserved flags, files that must exist."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,15 @@ LLAMA_RESERVED = ("--host", "--port", "--model", "-m", "--api-key", "--api-key-f
                   "--ssl-key-file", "--ssl-cert-file", "--model-url", "-mu", "--docker-repo", "-dr", "--hf-repo", "-hf",
                   "-hfr", "--hf-file", "-hff", "--models-dir", "--models-preset", "--models-max", "--models-autoload",
                   "--no-models-autoload")
+LLAMA_ENDS = frozenset({"--help", "-h", "--usage", "--version", "--license", "--list-devices", "--cache-list", "-cl",
+                        "--completion-bash"})
+"""Flags with which an engine prints something and ends."""
 LLAMA_PLANNED = {"--ctx-size": "ctx", "-c": "ctx", "--parallel": "slots", "-np": "slots"}
 """Flags of which Blazar must know the value, and the settings to give it by."""
+LLAMA_VARIABLES = frozenset({"LLAMA_API_KEY", "LLAMA_ARG_N_PARALLEL"}).union(
+    f"LLAMA_ARG_{flag[2:].replace('-', '_').upper()}" for flag in (*LLAMA_RESERVED, *LLAMA_PLANNED)
+    if flag.startswith("--"))
+"""Variables that llama-server takes for these flags."""
 ASKED = frozenset({"model", "messages", "prompt", "input", "stream", "stream_options", "tools", "tool_choice", "n"})
 """Fields of a request that are not for sampler_defaults."""
 WHISPER_RESERVED = ("--host", "--port", "--model", "-m", "--vad", "--vad-model", "-vm")
@@ -88,6 +96,19 @@ def override_flags_are_free(values: Values) -> Iterator[Problem]:
             if flag in LLAMA_PLANNED:
                 yield Problem((*path, "extra_args"), f"{flag} is set by Blazar itself",
                               f"remove it, and set {LLAMA_PLANNED[flag]} beside extra_args")
+            elif flag in LLAMA_ENDS:
+                yield Problem((*path, "extra_args"), f"with {flag} the engine prints something and ends", "remove it")
+            elif flag.endswith("-default") and flag != "--spec-default":
+                yield Problem((*path, "extra_args"), f"{flag} makes the engine load another model",
+                              "remove it, and get that model with `blazar pull`")
+
+
+@rule(refused='[engine_env]\nLLAMA_ARG_PORT = "80"', accepted='[engine_env]\nLLAMA_ARG_TOP_K = "20"')
+def engine_variables_are_free(values: Values) -> Iterator[Problem]:
+    """llama-server takes its flags from variables too."""
+    for name in values["engine_env"]:
+        if name in LLAMA_VARIABLES:
+            yield Problem(("engine_env", name), "it stands for a flag that is set by Blazar itself", f"remove {name}")
 
 
 @rule(refused='whisper_extra_args = ["tiny", "--dtw"]', accepted='whisper_extra_args = ["--dtw", "tiny"]')
@@ -96,8 +117,8 @@ def extra_args_begin_with_a_flag(values: Values) -> Iterator[Problem]:
     lists: list[tuple[KeyPath, Any]] = [((name,), values[name]) for name in ("whisper_extra_args", "sdcpp_extra_args")]
     lists += [((*path, "extra_args"), entry["extra_args"]) for path, entry in overrides(values)]
     for path, arguments in lists:
-        if arguments and not arguments[0].startswith("-"):
-            yield Problem(path, f"{arguments[0]} is no flag", 'begin with a flag: ["--flag", "value"]')
+        if arguments and not re.match("--?[A-Za-z]", arguments[0]):
+            yield Problem(path, f"{arguments[0]!r} is no flag", 'begin with a flag: ["--flag", "value"]')
 
 
 @rule(refused="deterministic = true\nslots = 2", accepted="deterministic = true\nslots = 1")
@@ -167,6 +188,28 @@ def sampler_defaults_shape_sampling(values: Values) -> Iterator[Problem]:
             yield Problem((*path, "sampler_defaults", name), "it is no matter of sampling", f"remove {name}")
 
 
+@rule(refused='[[model_overrides.m.loras]]\npath = "/a,b.gguf"',
+      accepted='[[model_overrides.m.loras]]\npath = "/a b.gguf"')
+def lora_paths_are_plain(values: Values) -> Iterator[Problem]:
+    """The engine takes adapters as a list with commas, in which a colon stands before a scale."""
+    for path, entry in overrides(values):
+        for place, adapter in enumerate(entry["loras"] or ()):
+            if not adapter["path"]:
+                yield Problem((*path, "loras", place, "path"), "it is empty", "write the path of the adapter's file")
+            for sign in set(",:\"").intersection(adapter["path"]):
+                yield Problem((*path, "loras", place, "path"), f"engines cannot be given a path with {sign}",
+                              "rename the file, or make a link to it")
+
+
+@rule(refused='cpu_range = "5-2"', accepted='cpu_range = "2-2"')
+def cpu_ranges_go_up(values: Values) -> Iterator[Problem]:
+    """From the lower to the higher number."""
+    for name in ("cpu_range", "spec_draft_cpu_range"):
+        low, _, high = (values[name] or "").partition("-")
+        if high and int(low) > int(high):
+            yield Problem((name,), f"{low} is more than {high}", f'write "{high}-{low}"')
+
+
 @rule(refused='[sglang]\nretraction_policy = "priority"',
       accepted='[sglang]\nretraction_policy = "priority"\nenable_priority_scheduling = true')
 def priority_retraction_needs_scheduling(values: Values) -> Iterator[Problem]:
@@ -196,7 +239,7 @@ def _set_fields(table: Mapping[str, Any]) -> dict[str, Any]:
 
 def _reserved(path: tuple, arguments: tuple[str, ...] | None, reserved: tuple[str, ...]) -> Iterator[Problem]:
     for flag in flags_of(arguments):
-        if flag.replace("_", "-") in [one.replace("_", "-") for one in reserved]:
+        if flag in [one.replace("_", "-") for one in reserved]:
             yield Problem(path, f"{flag} is set by Blazar itself", f"remove {flag}")
 
 
@@ -213,6 +256,7 @@ def _files(values: Values, *names: str, exists: Callable[[Path], bool] = Path.is
 
 ENGINE_RULES = (ip_adapter_needs_clip_vision, cache_option_needs_mode, vad_options_need_model, whisper_flags_are_free,
                 whisper_flags_are_set_once, sdcpp_flags_are_free, override_flags_are_free,
+                engine_variables_are_free, lora_paths_are_plain, cpu_ranges_go_up,
                 extra_args_begin_with_a_flag, deterministic_has_one_slot, ngram_window_is_open, image_window_is_open,
                 batch_holds_micro_batch, sleep_comes_before_evict, lookup_caches_exist, tls_files_exist,
                 one_chat_template, sampler_defaults_shape_sampling, priority_retraction_needs_scheduling,

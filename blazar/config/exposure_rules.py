@@ -14,6 +14,9 @@ ENGINE_TOOLS = ("agent", "server_tools", "mcp_servers_config", "mcp_servers_json
 TOOL_FLAGS = frozenset({"--tools", "--agent", "-ag", "--mcp-servers-config", "--mcp-servers-json", "--ui-mcp-proxy",
                         "--webui-mcp-proxy"})
 """The engine's flags that do the same."""
+TOOL_VARIABLES = frozenset(f"LLAMA_ARG_{flag[2:].replace('-', '_').upper()}" for flag in TOOL_FLAGS
+                           if flag.startswith("--"))
+"""The variables by which llama-server takes these flags."""
 PRIVATE_NETWORKS = tuple(map(ipaddress.ip_network, ("10.0.0.0/8", "192.168.0.0/16", "172.16.0.0/12",
                                                     "169.254.0.0/16", "fd00::/8", "fe80::/10")))
 STDIO_ONLY = ("env", "env_clear", "allowed_env", "cwd", "max_output_bytes")
@@ -56,10 +59,12 @@ def engine_tools_need_keys(values: Values) -> Iterator[Problem]:
 
 
 def tools_offered(values: Values) -> Iterator[KeyPath]:
-    """The settings, and extra_args of models, that let an engine run programs."""
+    """The settings, variables of engines, and extra_args of models, that let an engine run programs."""
     for name in ENGINE_TOOLS:
         if values[name]:
             yield (name,)
+    for name in TOOL_VARIABLES.intersection(values["engine_env"]):
+        yield ("engine_env", name)
     for path, entry in overrides(values):
         if TOOL_FLAGS.intersection(flags_of(entry["extra_args"])):
             yield (*path, "extra_args")

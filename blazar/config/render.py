@@ -12,6 +12,7 @@ from blazar.config.frozen import thaw
 from blazar.config.registry import SECTIONS, SETTINGS, declared
 from blazar.config.setting import Setting, Table
 from blazar.config.types import ListOf, MapOf
+from blazar.config.waiting import waiting, waits_for
 
 SAMPLE_HEAD = """\
 # Blazar configuration: every key with its default.
@@ -33,7 +34,8 @@ environment and the command line, each stronger than the one before. `blazar con
 where it comes from; `blazar config check` reads a file and tells all that is wrong with it.
 
 A key stands at the top of the file. One that has a group may stand in the group's table instead (`port` in
-`[gateway]`), but not in both. Keys marked ○ are known and checked, and this version does nothing with them yet.
+`[gateway]`), but not in both. Keys marked ○ are known and checked, and this version does nothing with
+them yet: [what they wait for](#not-active-yet).
 """
 
 
@@ -74,6 +76,7 @@ def reference(active: frozenset[str], settings: Mapping[str, Setting] = SETTINGS
         parts.append(f"\n### `{table.what}`\n\n{setting.doc}\n\n| field | default | values | purpose |\n"
                      f"| --- | --- | --- | --- |")
         parts += [_row(name, f"{path}.{name}" in active, field, grouped=False) for name, field in table.fields.items()]
+    parts += ["\n## Not active yet\n\n| waits for | keys |\n| --- | --- |", *_waiting_rows(active, settings)]
     parts.append("\n## Environment variables\n\n| variable | purpose |\n| --- | --- |")
     parts += [f"| `{variable}` | {'sets' if not setting.env_adds else 'adds to'} `{setting.name}` |"
               for setting in settings.values() for variable in setting.variables]
@@ -155,6 +158,14 @@ def _row(name: str, active: bool, setting: Setting, grouped: bool = True) -> str
     shown = f"`{name}`" + ("" if active else " ○") + (" (required)" if setting.required else "")
     group = [setting.group or ""] if grouped else []
     return "| " + " | ".join(map(_cell, [shown, default, setting.type.describe(), *group, setting.doc])) + " |"
+
+
+def _waiting_rows(active: frozenset[str], settings: Mapping[str, Setting]) -> Iterator[str]:
+    rows: dict[str, list[str]] = {}
+    for path, _ in waiting(active, settings):
+        rows.setdefault(waits_for(path), []).append(f"`{path}`")
+    for what, paths in rows.items():
+        yield f"| {_cell(what)} | {', '.join(paths)} |"
 
 
 def _cell(text: str) -> str:

@@ -61,7 +61,8 @@ def repeated(values: Mapping[str, Any], table: str, field: str) -> Iterator[tupl
 
 
 def flags_of(arguments: tuple[str, ...] | None) -> Iterator[str]:
-    """The flags of a list, without values glued to them by `=` or a space."""
+    """The flags of a list, without values glued to them by `=` or a space; llama.cpp reads `_` in them as `-`."""
     for argument in arguments or ():
         if argument.startswith("-"):
-            yield argument.partition("=")[0].split()[0]
+            flag = argument.partition("=")[0].split()[0]
+            yield flag.replace("_", "-") if flag.startswith("--") else flag

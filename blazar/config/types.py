@@ -195,14 +195,16 @@ class Json(Text):
     def check(self, value: Any) -> str:
         text = super().check(value)
         try:
-            if text and not isinstance(json.loads(text), dict):
+            given = json.loads(text) if text else {}
+            if not isinstance(given, dict):
                 raise Refusal("it is JSON, but not an object", f"write {self.describe()}")
+            json.dumps(given, allow_nan=False)  # Python reads NaN, and numbers so large that they become infinite
         except (ValueError, RecursionError):
             raise Refusal("it is not JSON", f"write {self.describe()}") from None
         return text
 
     def refused_examples(self) -> list[Any]:
-        return [*super().refused_examples(), "[1]", "{", "x"]
+        return [*super().refused_examples(), "[1]", "{", "x", '{"a": NaN}', '{"a": 1e999}']
 
 
 class Choice(Type):

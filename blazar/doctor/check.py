@@ -45,7 +45,7 @@ class Surroundings:
         return load(self.located.config_file, self.env, {})
 
 
-Check = Callable[[Surroundings], Finding]
+Check = Callable[[Surroundings], Finding | list[Finding]]
 
 
 def worst(findings: Iterable[Finding]) -> State:

@@ -2,15 +2,17 @@
 
 from blazar.doctor.check import Check, Finding, Surroundings
 from blazar.doctor.config import check_config
+from blazar.doctor.devices import check_devices
 from blazar.doctor.engines import check_engine
 from blazar.doctor.machine import check_machine
 from blazar.doctor.network import check_port
 from blazar.doctor.store import check_data_dir, check_models
 from blazar.doctor.workers import check_workers
 
-CHECKS: tuple[Check, ...] = (check_config, check_data_dir, check_machine, check_engine, check_workers,
-                             check_models, check_port)
+CHECKS: tuple[Check, ...] = (check_config, check_data_dir, check_machine, check_engine, check_devices,
+                             check_workers, check_models, check_port)
 
 
 def examine(surroundings: Surroundings) -> list[Finding]:
-    return [check(surroundings) for check in CHECKS]
+    found = [check(surroundings) for check in CHECKS]
+    return [finding for one in found for finding in (one if isinstance(one, list) else [one])]

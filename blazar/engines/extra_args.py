@@ -17,7 +17,7 @@ def appended(words: Sequence[str], extra: Sequence[str], gate: Gate) -> list[str
 
     Raises FlagMissing for a flag that the engine does not have, ExtraArgsRefused for one that is given twice.
     """
-    ours = list(words)
+    ours, extra = list(words), [_spelled(word) for word in extra]
     seen: set[str] = set()
     for flag, values in _groups(extra):
         names = gate.manifest.flags[flag].names if flag in gate.manifest.flags else (flag,)
@@ -36,6 +36,11 @@ def appended(words: Sequence[str], extra: Sequence[str], gate: Gate) -> list[str
             del ours[place:place + len(written.words)]
             del gate.written[name]
     return [*ours, *extra]
+
+
+def _spelled(word: str) -> str:
+    """A flag as everybody knows it: llama.cpp reads `_` in a long one as `-`."""
+    return word.replace("_", "-") if word.startswith("--") else word
 
 
 def _groups(extra: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
@@ -63,6 +68,10 @@ def _check(flag: str, values: list[str], gate: Gate) -> None:
     if known.value is None and values:
         raise ExtraArgsRefused(model=gate.model, flag=flag, problem=f"takes no value, and {values[0]} follows",
                                remedy="remove one of the two words")
+    most = max(1, len((known.value or "").split()))
+    if len(values) > most:
+        raise ExtraArgsRefused(model=gate.model, flag=flag, problem=f"takes one value, and {values[most]} follows too",
+                               remedy=f"remove {values[most]}, or put its own flag before it")
     if known.value is not None and not values:
         raise ExtraArgsRefused(model=gate.model, flag=flag, problem="needs a value",
                                remedy=f"write it as the next word of the list, a {known.value}")

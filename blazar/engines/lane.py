@@ -30,6 +30,8 @@ class Launch:
     """What the program says it can do; None when nobody asked it."""
     lookup_cache: Path | None = None
     """A file of n-grams for speculation that looks drafts up."""
+    sessions: Path | None = None
+    """Folder in which the engine may keep its slots; None when it is not to."""
     plan: Plan | None = None
     """How it fits here; its decisions stand in `settings` already, where there is a setting for them."""
 

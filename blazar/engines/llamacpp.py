@@ -8,6 +8,7 @@ from blazar.engines import flags, llama_speculation
 from blazar.engines.extra_args import appended
 from blazar.engines.lane import Command, Lane, Launch, engine_environment
 from blazar.engines.program import EMBEDDED_FLAVOUR
+from blazar.errors import AdapterPathRefused
 from blazar.paths import package_home
 from blazar.transport import Address
 
@@ -17,6 +18,8 @@ BATCHES = frozenset({"batch_size", "ubatch_size"})
 """Settings that do not apply to embedding models, which read a whole text in one batch."""
 AUTO_SLOTS = 1
 """Slots when the setting says 0; how many would fit is for a planner to say."""
+SAVE_FLAG = "--slot-save-path"
+"""With it llama-server saves and restores slots when it is asked to."""
 MCP_VARIABLE = "LLAMA_ARG_MCP_SERVERS_JSON"
 """Holds the value of --mcp-servers-json: it may hold secrets, and everybody can read an argv."""
 
@@ -48,6 +51,8 @@ class LlamaCpp(Lane):
             words += gate.may("the plan", "--gpu-layers", str(launch.plan.gpu_layers))
         if launch.secret_file is not None:
             words += gate.must("child_auth", "--api-key-file", str(launch.secret_file))
+        if launch.sessions is not None:
+            words += gate.may("sessions", SAVE_FLAG, f"{launch.sessions}/", yields=True)
         words += [*companion_flags(launch, gate), *template_flags(launch, gate)]
         embedding = embedding_flags(launch.facts, ctx, gate)
         words += embedding or llama_speculation.argv(launch, gate)
@@ -73,6 +78,9 @@ def companion_flags(launch: Launch, gate: flags.Gate) -> list[str]:
     if projector:
         words += gate.must("the model's projector", "--mmproj", projector, yields=True)
     loras = launch.settings.get("loras") or ()
+    for adapter in by_role.get("adapter", []):
+        if set(",:\"").intersection(adapter):
+            raise AdapterPathRefused(model=launch.model, path=adapter)
     plain = [*by_role.get("adapter", []), *(lora["path"] for lora in loras if lora["scale"] == 1)]
     if plain:
         words += gate.must("the model's adapters", "--lora", ",".join(plain))

@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from blazar.errors import RpcWorkersGone
+from blazar.hardware.census import Census
+from blazar.planner import machine
 
 PATIENCE = 2.0
 """Seconds for a worker to answer everything."""
@@ -70,6 +72,21 @@ def refuse_gone(model: str, addresses: Iterable[str]) -> list[Worker]:
     if gone:
         raise RpcWorkersGone(model=model, workers=", ".join(gone))
     return workers
+
+
+def machine_with(census: Census, workers: Iterable[Worker], cards: bool = True, now: bool = False) -> machine.Machine:
+    """The machine of `census` and the devices of the workers that tell their memory; the others are told apart."""
+    return machine.machine_of(census, cards=cards, now=now, **told(workers))
+
+
+def told(workers: Iterable[Worker]) -> dict[str, Any]:
+    """What the planner takes of workers: `workers`, the devices of those that tell their memory, and the others."""
+    workers = list(workers)
+    devices = [machine.Worker(worker.address if len(worker.devices) == 1 else f"{worker.address} device {number}",
+                              total, free)
+               for worker in workers for number, (free, total) in enumerate(worker.devices)]
+    return {"workers": devices, "silent": [worker.address for worker in workers if worker.state == "busy"],
+            "gone": [(worker.address, worker.problem) for worker in workers if worker.state == "gone"]}
 
 
 def ask(address: str, patience: float = PATIENCE) -> Worker:

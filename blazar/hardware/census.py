@@ -6,8 +6,8 @@ import platform
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from types import MappingProxyType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from blazar.errors import CensusRefused
 from blazar.hardware.cpu import Cpu, read_cpu
@@ -57,10 +57,12 @@ class Census:
     @classmethod
     def from_dict(cls, told: Mapping[str, Any]) -> "Census":
         cpu, features = told["cpu"], told["cpu"].get("features")
-        return cls(Cpu(**{**cpu, "features": None if features is None else frozenset(features)}),
-                   Memory(**told["memory"]), _each(Device, told.get("gpus")), _each(Icd, told.get("vulkan")),
-                   told.get("nvidia_driver"), told.get("cuda"), _each(Node, told.get("nodes")),
-                   MappingProxyType(dict(told.get("variables") or {})))
+        return _made(cls, {
+            "cpu": _made(Cpu, {**cpu, "features": None if features is None else frozenset(features)}),
+            "memory": _made(Memory, told["memory"]), "gpus": _each(Device, told.get("gpus")),
+            "vulkan": _each(Icd, told.get("vulkan")), "nvidia_driver": told.get("nvidia_driver"),
+            "cuda": told.get("cuda"), "nodes": _each(Node, told.get("nodes")),
+            "variables": MappingProxyType(dict(told.get("variables") or {}))})
 
 
 def census(root: Path = Path("/"), nvml: Callable[[], Nvidia | None] = ask_nvml,
@@ -80,26 +82,11 @@ def read_census(path: Path) -> Census:
     try:
         with open(path, "rb") as file:
             told = json.loads(file.read(LARGEST_FILE))
-        return _checked(Census.from_dict({key: value for key, value in told.items() if not key.startswith("_")}))
+        return Census.from_dict({key: value for key, value in told.items() if not key.startswith("_")})
     except OSError as error:
         raise CensusRefused(path=path, reason=f"it cannot be read ({error.strerror})") from error
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise CensusRefused(path=path, reason=f"it is none, or of another version ({str(error)[:120]})") from error
-
-
-def _checked(found: Census) -> Census:
-    """What a plan is made of has to be whole numbers; raises ValueError."""
-    memory = found.memory
-    sizes: list[Any] = [memory.total, memory.available, memory.limit, memory.limit_rest]
-    for gpu in found.gpus or ():
-        sizes += [gpu.memory, gpu.free, gpu.shared]
-        if not all(text is None or isinstance(text, str) for text in (gpu.vendor, gpu.bus, gpu.name, gpu.uuid, gpu.id)):
-            raise ValueError("a GPU's name is no text")
-    if not all(size is None or (type(size) is int and size >= 0) for size in sizes):
-        raise ValueError("a size is no whole number of bytes")
-    if not all(isinstance(text, str) for text in found.variables.values()):
-        raise ValueError("a variable is no text")
-    return found
 
 
 def _plain(entries: Any) -> Any:
@@ -107,4 +94,25 @@ def _plain(entries: Any) -> Any:
 
 
 def _each(kind: Any, entries: Any) -> Any:
-    return None if entries is None else tuple(kind(**entry) for entry in entries)
+    return None if entries is None else tuple(_made(kind, entry) for entry in entries)
+
+
+def _made(kind: Any, fields: Mapping[str, Any]) -> Any:
+    """One of our values out of a file, in which anything may stand. Raises ValueError or TypeError."""
+    for name, hint in get_type_hints(kind).items():
+        if name in fields and not _is(fields[name], hint):
+            raise ValueError(f"{name} cannot be {json.dumps(fields[name], default=str)[:40]}")
+    return kind(**fields)
+
+
+def _is(value: Any, hint: Any) -> bool:
+    """Whether `value` is what a field is declared to hold; numbers are sizes and counts, of 64 bits."""
+    if isinstance(hint, UnionType):
+        return any(_is(value, one) for one in get_args(hint))
+    if hint is int:
+        return type(value) is int and 0 <= value < 2**63
+    kind = get_origin(hint) or hint
+    if not isinstance(value, kind):
+        return False
+    parts = [*value, *value.values()] if isinstance(value, Mapping) else value if kind in (tuple, frozenset) else ()
+    return all(_is(part, get_args(hint)[0]) for part in parts)

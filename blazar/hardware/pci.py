@@ -41,20 +41,41 @@ def _id(folder: Path) -> str | None:
 
 
 def _device(folder: Path, names: dict[str, str]) -> Device:
-    """amdgpu and Intel's xe tell the memory in sysfs; of others the bus does not know it."""
-    total, used = number(folder / "mem_info_vram_total"), number(folder / "mem_info_vram_used")
-    if total is None:
-        tiles = [number(tile / "physical_vram_size_bytes") for tile in entries(folder) or () if _is_tile(tile)]
-        total = sum(size for size in tiles if size) or None
     model = _id(folder)
+    total, free = _amdgpu(folder) or _xe(folder) or _i915(folder) or (None, None)
     return Device(_vendor(folder), bus=folder.name, name=text(folder / "product_name") or names.get(model or ""),
-                  driver=_driver(folder), memory=total,
-                  free=None if total is None or used is None else max(0, total - used), id=model,
+                  driver=_driver(folder), memory=total, free=free, id=model,
                   shared=number(folder / "mem_info_gtt_total"))
 
 
-def _is_tile(folder: Path) -> bool:
-    return folder.name.startswith("tile") and folder.name[4:].isdigit()
+Told = tuple[int, int | None] | None
+"""Bytes of a card's memory, and of those that nobody uses; None when this driver is not the one that tells."""
+
+
+def _amdgpu(folder: Path) -> Told:
+    total, used = number(folder / "mem_info_vram_total"), number(folder / "mem_info_vram_used")
+    return None if total is None else (total, None if used is None else max(0, total - used))
+
+
+def _xe(folder: Path) -> Told:
+    """Each tile of a card has memory of its own; how much of it is used only root could read, in debugfs."""
+    tiles = [number(tile / "physical_vram_size_bytes") for tile in _numbered(folder, "tile")]
+    total = sum(size for size in tiles if size)
+    return (total, None) if total else None
+
+
+def _i915(folder: Path) -> Told:
+    """Only Intel's own releases of this driver tell it; that of the kernel does not. 0 for graphics in a processor."""
+    for card in _numbered(folder / "drm", "card"):
+        if total := number(card / "lmem_total_bytes"):
+            return total, number(card / "lmem_avail_bytes")
+    return None
+
+
+def _numbered(folder: Path, name: str) -> list[Path]:
+    """The entries `name`0, `name`1, ... of a folder."""
+    return [entry for entry in entries(folder) or ()
+            if entry.name.startswith(name) and entry.name[len(name):].isdigit()]
 
 
 def _driver(folder: Path) -> str | None:

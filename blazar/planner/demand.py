@@ -43,6 +43,10 @@ class Demand:
     cache_ram: int = 8192
     """MiB; -1 = no limit."""
     guard: bool = True
+    checkpoints: int = 0
+    """Of each slot, at most; 0 = as many as the engine likes."""
+    rearranged: bool = True
+    """Whether weights may be rearranged for the processor, beside the mapped file."""
     placed: tuple[str, ...] = ()
     """The settings by which a person has placed the model: then the plan places nothing."""
 
@@ -62,6 +66,8 @@ def demand_of(settings: Mapping[str, Any], companions: int = 0, draft: Shape | N
         projector=companions, draft=draft, drafted=drafted(settings),
         stretch=max(settings.get("ctx_extend") or 1.0, 1.0),
         cache_ram=settings.get("cache_ram_mb", 8192), guard=settings.get("spawn_mem_guard", True),
+        checkpoints=settings.get("ctx_checkpoints") or 0,
+        rearranged=settings.get("repack", True) and settings.get("load_mode", "") in ("", "mmap", "mlock"),
         placed=_placed(settings))
 
 

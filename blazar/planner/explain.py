@@ -9,6 +9,7 @@ from blazar.planner.ladder import FINEST
 from blazar.planner.machine import SHARE, Machine
 from blazar.planner.place import Load
 from blazar.planner.plan import THE_CARDS, Line, Part, Plan, Refusal
+from blazar.planner.program import checkpoint_bytes
 from blazar.planner.room import MAIN_MEMORY
 from blazar.store.shape import Shape
 from blazar.units import format_bytes
@@ -37,24 +38,27 @@ def planned(shape: Shape, demand: Demand, machine: Machine, window: Window, grad
         settings["cache_ram_mb"] = cap
     count = len(shape.layers) + 1
     placed = sum(part.layers for part in on_cards)
-    spilled = bool(machine.cards or machine.workers) and not demand.placed and placed < count
-    lines = [*_model_lines(shape, demand, window, grade, parts, asked), *_place_lines(parts, count, machine, env),
+    spilled = bool(machine.pool) and not demand.placed and placed < count
+    whole = not (spilled or moe)
+    spare = shape.rearranged if machine.rearranges and demand.rearranged and not machine.pool else 0
+    lines = [*_model_lines(shape, demand, window, grade, parts, asked, whole), *_spare_lines(spare),
+             *_place_lines(parts, count, machine, env), *_worker_lines(machine),
              *_memory_lines(demand, machine, moe, cap)]
     return Plan(window.ctx, window.slots, grade, parts, placed if spilled else None, MappingProxyType(env),
                 MappingProxyType(settings), tuple(lines),
-                _warnings(shape, demand, machine, window, grade, parts, moe, asked))
+                _warnings(shape, demand, machine, window, grade, parts, moe, asked), spare)
 
 
 def refusal(shape: Shape, demand: Demand, machine: Machine, least: Load, largest: int) -> Refusal:
     """`least` is the smallest way to load the model; `largest` the context that would fit, 0 when none would."""
-    cards = sum(card.budget for card in (*machine.workers, *machine.cards))
+    cards = sum(card.budget for card in machine.pool)
     limit, where = (machine.ram or 0) + cards, f"{SHARE:.0%} of this machine's memory"
     if cards:
-        where = f"{SHARE:.0%} of the cards and main memory together"
-    needed = least.total + least.compute * len((*machine.workers, *machine.cards))
+        where = f"{SHARE:.0%} of {_cards_of(machine)} and main memory together"
+    needed = least.total + least.compute * len(machine.pool)
     if needed <= limit:
         where += ", in pieces that its layers do not fill"
-    levers = []
+    levers = [f"start the RPC worker {address}, which does not answer" for address, _ in machine.gone]
     if largest:
         levers.append(f"set a smaller ctx: {largest} would fit")
     if demand.slots > 1:
@@ -68,6 +72,8 @@ def refusal(shape: Shape, demand: Demand, machine: Machine, least: Load, largest
                   "at the least that was tried", "ctx, slots, cache_type"),
              Line("compute", format_bytes(least.compute), "on each device", "ubatch_size"),
              *([Line("beside it", format_bytes(least.beside), "projector and draft")] if least.beside else []),
+             Line("program", format_bytes(least.program), "the engine itself, and its checkpoints", "ctx_checkpoints"),
+             *_worker_lines(machine),
              Line("needed", format_bytes(needed)), Line("to be had", format_bytes(limit), where))
     return Refusal(needed, limit, where, tuple(levers), lines)
 
@@ -92,7 +98,8 @@ def _pinned(machine: Machine, parts: list[Part]) -> tuple[str, dict[str, str]]:
 
 
 def _model_lines(shape: Shape, demand: Demand, window: Window, grade: Grade, parts: tuple[Part, ...],
-                 asked: Window) -> list[Line]:
+                 asked: Window, whole: bool) -> list[Line]:
+    """`whole` says whether the cards, or main memory, hold all of it."""
     lines = [Line("weights", format_bytes(shape.weights), f"{len(shape.layers)} layers, what stands before them "
                   f"({format_bytes(shape.entry)}) in main memory")]
     reason = f"at most what it was trained with, {shape.context}" if shape.context else "its file does not say more"
@@ -107,7 +114,8 @@ def _model_lines(shape: Shape, demand: Demand, window: Window, grade: Grade, par
     lines.append(Line("slots", str(window.slots), slots, "slots, deterministic"))
     cache = sum(part.cache for part in parts)
     each = token_bytes(shape, grade)
-    graded = "set by hand" if demand.keys or demand.values else "the finest that fits"
+    graded = "the finest that fits" if whole else "since the cards do not hold all of the model"
+    graded = "set by hand" if demand.keys or demand.values else graded
     windows = sum(1 for layer in shape.layers if layer.window)
     more = f"; {windows} layers keep a window only" if windows and not window.whole else ""
     states = sum(1 for layer in shape.layers if layer.state)
@@ -119,6 +127,10 @@ def _model_lines(shape: Shape, demand: Demand, window: Window, grade: Grade, par
     beside = sum(part.beside for part in parts)
     if beside:
         lines.append(Line("beside it", format_bytes(beside), "projector, adapters and draft model", "mmproj, spec"))
+    checkpoint, reason = checkpoint_bytes(shape, grade, window), "the engine itself and its vocabulary"
+    if checkpoint:
+        reason += f", checkpoints of {format_bytes(checkpoint)}, more of them as texts get long"
+    lines.append(Line("program", format_bytes(parts[-1].program), reason, "ctx_checkpoints" if checkpoint else ""))
     return lines
 
 
@@ -139,6 +151,22 @@ def _place_lines(parts: tuple[Part, ...], count: int, machine: Machine, env: dic
     return lines
 
 
+def _spare_lines(spare: int) -> list[Line]:
+    reason = "weights rearranged for the processor; those of the file are given back when room is needed"
+    return [Line("kept twice", format_bytes(spare), reason, "repack, load_mode")] if spare else []
+
+
+def _worker_lines(machine: Machine) -> list[Line]:
+    """What each worker gives."""
+    lines = [Line(f"worker {card.name}", f"{format_bytes(card.budget)} of {format_bytes(card.memory)}",
+                  f"{SHARE:.0%} of it" if card.budget == int(card.memory * SHARE) else "what is free of it",
+                  "rpc_servers") for card in machine.workers]
+    lines += [Line(f"worker {address}", "unknown", "it serves another client", "rpc_servers")
+              for address in machine.silent]
+    return [*lines, *(Line(f"worker {address}", "nothing", f"it does not answer: {problem}", "rpc_servers")
+                      for address, problem in machine.gone)]
+
+
 def _memory_lines(demand: Demand, machine: Machine, moe: int | None, cap: int | None) -> list[Line]:
     lines = []
     if moe:
@@ -155,20 +183,28 @@ def _memory_lines(demand: Demand, machine: Machine, moe: int | None, cap: int | 
 
 def _warnings(shape: Shape, demand: Demand, machine: Machine, window: Window, grade: Grade, parts: tuple[Part, ...],
               moe: int | None, asked: Window) -> tuple[str, ...]:
-    found, count = [], len(shape.layers) + 1
+    count = len(shape.layers) + 1
+    found = [f"the RPC worker {address} does not answer ({problem}): the plan is without it, and a load is refused "
+             f"until it does" for address, problem in machine.gone]
+    found += [f"the RPC worker {address} serves another client, so its memory is not known" for address
+              in machine.silent]
     main = next((part for part in parts if part.place == MAIN_MEMORY), None)
     if demand.placed:
         found.append(f"{', '.join(demand.placed)} says where the model goes, so nothing is planned there")
         over = [part for part in parts if part.budget is not None and part.total > part.budget]
         found += [f"{part.place} may be too small: {format_bytes(part.total)} of {format_bytes(part.budget or 0)}"
                   for part in over]
-    elif (machine.cards or machine.workers) and main is not None and main.layers:
-        found.append(f"{main.layers} of {count} layers go to main memory, since the cards are too small: answers will "
-                     f"be slow; a smaller ctx or build may fit")
+    elif machine.pool and main is not None and main.layers:
+        found.append(f"{main.layers} of {count} layers go to main memory, since {_cards_of(machine)} are too small: "
+                     f"answers will be slow; a smaller ctx or build may fit")
     if shape.is_latent and grade.keys != grade.values:
         found.append("keys and values of this model lie in one row: cache_type_k and cache_type_v have to be the same")
     if moe:
-        found.append(f"the experts of {moe} layers go to main memory, since the cards are too small for all")
+        found.append(f"the experts of {moe} layers go to main memory, since {_cards_of(machine)} are too small for all")
     if window.ctx < asked.ctx:
         found.append(f"the context is {window.ctx} tokens, less than the {asked.ctx} that the model was trained with")
     return tuple(found)
+
+
+def _cards_of(machine: Machine) -> str:
+    return " and ".join(["the workers"] * bool(machine.workers) + ["the cards"] * bool(machine.cards))

@@ -20,8 +20,8 @@ from blazar.units import format_bytes
 
 
 def need_of(model: Installed, settings: Mapping[str, Any], workers: Sequence[Worker] = (),
-            silent: Sequence[str] = (), uses_cards: bool = True, pair: Pair | None = None,
-            types: Sequence[str] | None = None) -> Need:
+            silent: Sequence[str] = (), gone: Sequence[tuple[str, str]] = (), uses_cards: bool = True,
+            pair: Pair | None = None, types: Sequence[str] | None = None) -> Need:
     """What `model`, a GGUF one, needs. Raises ModelFileRefused.
 
     `pair` is its draft, by default the one that came with it; `types` are the engine's kinds of speculation.
@@ -34,8 +34,8 @@ def need_of(model: Installed, settings: Mapping[str, Any], workers: Sequence[Wor
     if not shape.embedding:
         drafting = Drafting(settings, beside, _candidate(model, settings, pair or pair_of(model, ())),
                             None if types is None else tuple(types))
-    return Need(shape, demand_of(settings, beside), model.size, tuple(workers), tuple(silent), uses_cards,
-                is_mapped=settings.get("load_mode") in (None, "", "mmap"), drafting=drafting)
+    return Need(shape, demand_of(settings, beside), model.size, tuple(workers), tuple(silent), tuple(gone),
+                uses_cards, is_mapped=settings.get("load_mode") in (None, "", "mmap"), drafting=drafting)
 
 
 def plan_installed(model: Installed, settings: Mapping[str, Any], machine: Machine, pair: Pair | None = None,

@@ -9,6 +9,8 @@ from blazar.planner.room import MAIN_MEMORY, Room
 
 SHARE = 0.9
 """Of any memory, what one model may take."""
+FAST = frozenset({"avx2", "asimddp"})
+"""What processors can do for which weights are rearranged."""
 SMALLEST = 1 << 30
 """Bytes under which a card is not worth a part of a model."""
 
@@ -33,9 +35,10 @@ class Card:
 
 @dataclass(frozen=True)
 class Worker:
-    """A worker of llama.cpp's RPC, as it tells of itself."""
+    """One device of a worker of llama.cpp's RPC, as that tells of it."""
 
     endpoint: str
+    """The worker's address, with the device's number behind it when it has several."""
     memory: int
     free: int
 
@@ -46,6 +49,7 @@ class Machine:
 
     cards: tuple[Card, ...]
     workers: tuple[Card, ...]
+    """The devices of workers on other machines."""
     ram: int | None
     """What a model may take of main memory."""
     main: int | None
@@ -53,15 +57,23 @@ class Machine:
     free: int | None
     """Main memory that can be had now."""
     silent: tuple[str, ...] = ()
-    """Workers whose memory is not known: then nothing is placed, since much may go to them."""
+    """Workers that serve somebody else and tell nothing: then nothing is placed, since much may go to them."""
+    gone: tuple[tuple[str, str], ...] = ()
+    """Workers that do not answer, and why; they are planned without."""
     doubt: str = ""
     """Why an engine's own numbering of the cards is left alone; empty when the cards can be told apart."""
+    rearranges: bool = False
+    """Whether engines keep a second copy of some weights here, in an order that the processor multiplies faster."""
+
+    @property
+    def pool(self) -> tuple[Card, ...]:
+        """Workers and cards, in the order in which an engine fills them."""
+        return (*self.workers, *self.cards)
 
     @property
     def is_spread(self) -> bool:
         """Whether an engine lays a model over all cards by itself, whatever was planned for a single one."""
-        devices = (*self.cards, *self.workers)
-        return len(devices) > 1 and (bool(self.doubt) or any(device.index is None for device in devices))
+        return len(self.pool) > 1 and (bool(self.doubt) or any(device.index is None for device in self.pool))
 
     def beside(self, room: Room) -> "Machine":
         """What others leave of it. The card with most room comes first when each can be named."""
@@ -74,13 +86,14 @@ class Machine:
 
 
 def machine_of(census: Census, workers: Sequence[Worker] = (), cards: bool = True, now: bool = False,
-               silent: Sequence[str] = ()) -> Machine:
+               silent: Sequence[str] = (), gone: Sequence[tuple[str, str]] = ()) -> Machine:
     """What `census` tells. `cards` says whether the engine can use any of this machine; `now` counts only what is free
-    at present."""
+    at present. The last two are workers whose memory is not known, as in `Machine`."""
     found, doubt = _cards(census, now) if cards else ((), "the engine uses no card")
     main = census.memory.usable
-    return Machine(found, tuple(_worker(worker, now) for worker in workers),
-                   None if main is None else int(main * SHARE), main, census.memory.free, tuple(silent), doubt)
+    ram = None if main is None else int(main * SHARE)
+    return Machine(found, tuple(_worker(worker, now) for worker in workers), ram, main, census.memory.free,
+                   tuple(silent), tuple(gone), doubt, bool(FAST & (census.cpu.features or frozenset())))
 
 
 def _worker(worker: Worker, now: bool) -> Card:
@@ -131,7 +144,7 @@ def _visible(cards: list[Device], census: Census) -> tuple[list[Device], str]:
     doubt = "CUDA_VISIBLE_DEVICES is set"
     chosen: list[Device] = []
     for word in (part.strip() for part in told.split(",")):
-        if word.isdigit() and int(word) < len(cards):
+        if word.isascii() and word.isdigit() and len(word) < 9 and int(word) < len(cards):
             found = cards[int(word)]
         else:
             matching = [card for card in cards if word.startswith("GPU-") and (card.uuid or "").startswith(word)]

@@ -42,6 +42,7 @@ class Need:
     """Bytes of the model's files."""
     workers: Sequence[Worker] = ()
     silent: Sequence[str] = ()
+    gone: Sequence[tuple[str, str]] = ()
     uses_cards: bool = True
     is_mapped: bool = True
     """Whether the engine maps the weights, so that the pages of the file are what it reads."""
@@ -79,7 +80,8 @@ class Need:
     def machine(self, census: Census) -> Machine:
         """With nothing on it."""
         workers = machine_of(census, self.workers, self.uses_cards, now=True).workers
-        return replace(machine_of(census, self.workers, self.uses_cards, silent=self.silent), workers=workers)
+        return replace(machine_of(census, self.workers, self.uses_cards, silent=self.silent, gone=self.gone),
+                       workers=workers)
 
 
 def held_by(found: Plan, machine: Machine, is_mapped: bool = True) -> Held:

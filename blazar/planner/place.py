@@ -9,6 +9,7 @@ from blazar.planner.demand import Demand
 from blazar.planner.kv import Grade, Window, kv_bytes, layer_bytes
 from blazar.planner.machine import Card
 from blazar.planner.plan import Part
+from blazar.planner.program import program_bytes
 from blazar.planner.room import MAIN_MEMORY
 from blazar.store.shape import Shape
 
@@ -39,12 +40,13 @@ class Load:
     """What was kept in main memory of the items: experts, feed-forward parts, or all of the cache."""
     compute: int
     beside: int
+    program: int
+    """What the engine takes of main memory for itself."""
 
     @property
     def total(self) -> int:
         """All in main memory."""
-        return (self.entry + self.kept.total + sum(item.total for item in self.items) - self.copied + self.compute
-                + self.beside)
+        return self.in_ram + self.on_card - self.copied
 
     @property
     def on_card(self) -> int:
@@ -54,7 +56,7 @@ class Load:
     @property
     def in_ram(self) -> int:
         """What main memory holds besides, then."""
-        return self.entry + self.kept.total
+        return self.entry + self.kept.total + self.program
 
 
 def load_of(shape: Shape, demand: Demand, grade: Grade, window: Window, moe: int | None = None) -> Load:
@@ -70,7 +72,7 @@ def load_of(shape: Shape, demand: Demand, grade: Grade, window: Window, moe: int
     items.append(Item(shape.head + shape.tied, 0))
     beside = demand.projector + (draft_bytes(demand.draft, grade, window) if demand.draft else 0)
     return Load(tuple(items), shape.entry, shape.tied, Item(kept_weights, kept_cache), compute_bytes(shape, window),
-                beside)
+                beside, program_bytes(shape, grade, window, demand.checkpoints))
 
 
 def draft_bytes(draft: Shape, grade: Grade, window: Window) -> int:
@@ -95,13 +97,16 @@ def on_one(load: Load, cards: Sequence[Card], ram: int | None) -> tuple[Part, ..
 
 def on_several(load: Load, cards: Sequence[Card], ram: int | None) -> tuple[Part, ...] | None:
     """Everything on the first cards, as few as will do, each with layers that follow each other."""
+    found = (on_all(load, cards[:count], ram) for count in range(2, len(cards) + 1))
+    return next((parts for parts in found if parts is not None), None)
+
+
+def on_all(load: Load, cards: Sequence[Card], ram: int | None) -> tuple[Part, ...] | None:
+    """Everything on these cards, none left out that is large enough to compute on."""
     if ram is not None and load.in_ram > ram:
         return None
-    for count in range(2, len(cards) + 1):
-        spread = _spread(load, load.items, cards[:count])
-        if spread is not None:
-            return (*spread, main_part(load, (), ram))
-    return None
+    spread = _spread(load, load.items, cards)
+    return None if spread is None else (*spread, main_part(load, (), ram))
 
 
 def on_both(load: Load, cards: Sequence[Card], ram: int | None) -> tuple[Part, ...] | None:
@@ -125,7 +130,8 @@ def main_part(load: Load, items: Sequence[Item], budget: int | None, compute: in
     """What lies in main memory when these `items` do."""
     shared = load.copied if items and items[-1] is load.items[-1] else 0
     return Part(MAIN_MEMORY, load.entry + load.kept.weights + sum(item.weights for item in items) - shared,
-                load.kept.cache + sum(item.cache for item in items), compute, beside, budget, len(items))
+                load.kept.cache + sum(item.cache for item in items), compute, beside, budget, len(items),
+                program=load.program)
 
 
 def _part(card: Card, items: Sequence[Item], compute: int, beside: int) -> Part:

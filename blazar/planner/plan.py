@@ -37,10 +37,12 @@ class Part:
     layers: int = 0
     memory: str = ""
     """The key of the card or worker: its address, while `place` is its name; empty for the other two."""
+    program: int = 0
+    """What the engine takes for itself."""
 
     @property
     def total(self) -> int:
-        return self.weights + self.cache + self.compute + self.beside
+        return self.weights + self.cache + self.compute + self.beside + self.program
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,9 @@ class Plan:
     """Settings as planned, in place of those that left it open."""
     lines: tuple[Line, ...] = ()
     warnings: tuple[str, ...] = ()
+    spare: int = 0
+    """Bytes of the model's file that stay mapped though the engine has a copy of them; the system takes them when it
+    needs room."""
     draft: Path | None = None
     """The file of a draft model that is loaded beside it."""
     notice: str = ""
@@ -79,13 +84,19 @@ class Plan:
 
     @property
     def total(self) -> int:
+        """What has to be there."""
         return sum(part.total for part in self.parts)
+
+    @property
+    def resident(self) -> int:
+        """What the process is seen to hold where there is room."""
+        return self.total + self.spare
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {"fits": True, "ctx": self.ctx, "slots": self.slots, "cache_type_k": self.grade.keys,
                 "cache_type_v": self.grade.values, "gpu_layers": self.gpu_layers, "env": dict(self.env),
-                "settings": dict(self.settings),
+                "settings": dict(self.settings), "resident": self.resident,
                 "parts": [{**asdict(part), "total": part.total} for part in self.parts],
                 "lines": [asdict(line) for line in self.lines], "warnings": list(self.warnings)}
 

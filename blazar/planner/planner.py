@@ -13,7 +13,7 @@ from blazar.planner.demand import ALL_LAYERS, Demand
 from blazar.planner.kv import Grade, Window
 from blazar.planner.ladder import rungs, spilled
 from blazar.planner.machine import Machine
-from blazar.planner.place import Load, in_ram, load_of, main_part, on_both, on_one, on_several
+from blazar.planner.place import Load, in_ram, load_of, main_part, on_all, on_both, on_one, on_several
 from blazar.planner.plan import THE_CARDS, Part, Plan, Refusal
 from blazar.planner.room import MAIN_MEMORY
 from blazar.store.shape import Shape
@@ -54,16 +54,12 @@ class Task:
 
     def whole(self, grade: Grade, window: Window) -> Places | None:
         """Everything in one kind of memory."""
-        load = self.load(grade, window)
-        machine, pool = self.machine, (*self.machine.workers, *self.machine.cards)
-        if not pool:
-            return in_ram(load, machine.ram)
-        return on_one(load, machine.cards, machine.ram) or on_several(load, machine.cards, machine.ram) or (
-            on_several(load, pool, machine.ram) if machine.workers else None)
+        load, machine = self.load(grade, window), self.machine
+        return self._on_cards(load, machine.ram) if machine.pool else in_ram(load, machine.ram)
 
     def both(self, grade: Grade, window: Window) -> tuple[Places, int | None] | None:
         """A part of it in main memory, and the layers whose experts are."""
-        pool = (*self.machine.workers, *self.machine.cards)
+        pool = self.machine.pool
         if self.shape.experts and not self.demand.moe_in_ram:
             moe = self._experts(grade, window)
             load = self.load(grade, window, moe)
@@ -74,16 +70,22 @@ class Task:
 
     def _experts(self, grade: Grade, window: Window) -> int:
         """In how few layers the experts have to go for the rest to fit on the cards; in all if that is not enough."""
-        pool = (*self.machine.workers, *self.machine.cards)
         low, high = 0, len(self.shape.layers)
         while low < high:
             middle = (low + high) // 2
             load = self.load(grade, window, middle)
-            if on_one(load, pool, None) or on_several(load, pool, None):
+            if self._on_cards(load, None):
                 high = middle
             else:
                 low = middle + 1
         return low
+
+    def _on_cards(self, load: Load, ram: int | None) -> Places | None:
+        """All of `load` on as few cards as will do; an engine that has workers spreads it over everything."""
+        machine = self.machine
+        if machine.workers:
+            return on_all(load, machine.pool, ram)
+        return on_one(load, machine.cards, ram) or on_several(load, machine.cards, ram)
 
 
 def plan(shape: Shape, demand: Demand, machine: Machine) -> Plan | Refusal:
@@ -124,7 +126,7 @@ def _decide(task: Task, grades: tuple[Grade, ...]) -> Choice | None:
 
 
 def _spilled(task: Task, grades: tuple[Grade, ...], window: Window) -> Choice | None:
-    if not (task.machine.cards or task.machine.workers):
+    if not task.machine.pool:
         parts = task.whole(grades[-1], window)
         return Choice(window, grades[-1], parts) if parts else None
     for grade in dict.fromkeys((spilled(grades), grades[-1])):
@@ -160,7 +162,7 @@ def _shrunk(window: Window, floor: int, fits: Callable[[Window], bool]) -> Windo
 
 def _as_placed(task: Task, grades: tuple[Grade, ...]) -> Choice:
     """A person has placed it: the grade is chosen for all cards together, and nothing is refused."""
-    cards = (*task.machine.workers, *task.machine.cards)
+    cards = task.machine.pool
     room = sum(card.budget for card in cards) if cards else task.machine.ram
     for grade in grades:
         load = task.load(grade, task.window)

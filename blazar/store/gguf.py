@@ -72,6 +72,7 @@ class Header:
     elements_by_type: dict[str, int] = field(default_factory=dict)
     tensor_bytes: dict[str, int] = field(default_factory=dict)
     """Bytes of each tensor, by its name; 0 for a type whose blocks are not known."""
+    tensor_types: dict[str, str] = field(default_factory=dict)
 
 
 class _Refused(Exception):
@@ -188,6 +189,7 @@ def _read_tensors(cursor: "_Cursor", header: Header, count: int) -> None:
             raise _Refused(f"its tensor {name[:60]!r} has {elements} elements, {MAX_ELEMENTS} are allowed")
         label, block, block_bytes = TENSOR_TYPES.get(kind, (f"type {kind}", 1, 0))
         header.tensor_bytes[name] = -(-elements // block) * block_bytes
+        header.tensor_types[name] = label
         end = max(end, offset + header.tensor_bytes[name])
         header.parameter_count += elements
         header.elements_by_type[label] = header.elements_by_type.get(label, 0) + elements

@@ -13,6 +13,7 @@ _REMEDIES = {
     errno.ENOSPC: "free some space, or choose another `--data-dir`",
     errno.EDQUOT: "free some space, or choose another `--data-dir`",
     errno.EFBIG: "raise the limit on the size of files (`ulimit -f`), or choose another `--data-dir`",
+    errno.ENOENT: "put the folder back, or start Blazar again, which makes it anew",
     errno.EROFS: "choose another `--data-dir`",
 }
 _NOT_YOURS = "run this as the user who owns it (for the packaged service: `sudo -u blazar blazar ...`), or choose " \
@@ -37,8 +38,9 @@ def told_in_words(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file `path`, waiting for whoever holds it now."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    """Hold the lock file `path`, waiting for whoever holds it now. Raises StoreUnwritable."""
+    with told_in_words(path):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

@@ -1,5 +1,6 @@
 """`Shape`: the sizes in a GGUF model from which its need of memory follows. Unknown counts as 0."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,6 +16,8 @@ _EXPERTS = re.compile(r"ffn_(up|down|gate|gate_up)_(ch|)exps")
 _DENSE = re.compile(r"ffn_(up|down|gate)\.")
 INPUT = ("token_embd.", "per_layer_token_embd.", "position_embd.", "token_types.", "token_embd_norm.")
 """How the names of tensors begin that are read by rows, and so stay in main memory."""
+REARRANGED = frozenset({"Q4_0", "Q4_K", "IQ4_NL", "MXFP4"})
+"""Types of which llama.cpp makes another copy, in an order that a processor multiplies faster."""
 MAX_LAYERS = 1024
 
 
@@ -62,6 +65,10 @@ class Shape:
     vocabulary: int = 0
     ahead: int = 0
     """Layers at the end that draft the tokens after the next, and keep nothing otherwise."""
+    merges: int = 0
+    """Rules by which a vocabulary of pairs is built."""
+    rearranged: int = 0
+    """Bytes in types that a processor wants rearranged, and that stay mapped since they lie between others."""
     embedding: bool = False
 
     @property
@@ -121,7 +128,17 @@ def shape_of(header: Header) -> Shape:
         inner=keys.number("ssm.inner_size"),
         vocabulary=keys.number("vocab_size") or header.lengths.get("tokenizer.ggml.tokens", 0),
         ahead=keys.number("nextn_predict_layers"),
+        merges=header.lengths.get("tokenizer.ggml.merges", 0),
+        rearranged=_rearranged(header),
         embedding=keys.architecture in attention.WITHOUT_CACHE or keys.number("pooling_type") > 0)
+
+
+def _rearranged(header: Header) -> int:
+    """What lies before the first and behind the last tensor that is used as it is, an engine gives back."""
+    sizes = [(size, header.tensor_types.get(name) in REARRANGED and not name.startswith(INPUT))
+             for name, size in header.tensor_bytes.items()]
+    used = [place for place, (_, is_copied) in enumerate(sizes) if not is_copied]
+    return sum(size for size, is_copied in sizes[used[0]:used[-1]] if is_copied) if used else 0
 
 
 class Keys:
@@ -147,12 +164,12 @@ class Keys:
         """The number of one layer, where a key may hold one for each."""
         values = self._header.arrays.get(f"{self.architecture}.{name}")
         if values is not None:
-            return int(values[layer]) if layer < len(values) and values[layer] >= 0 else 0  # type: ignore[operator]
+            return _whole(values[layer]) if layer < len(values) else 0
         return self.number(name) if self.has(name) else default
 
     def largest(self, name: str) -> int:
         values = self._header.arrays.get(f"{self.architecture}.{name}") or (self.number(name),)
-        return max((int(value) for value in values), default=0)
+        return max(map(_whole, values), default=0)
 
     def key_width(self, window: bool = False) -> int:
         return self._width("key_length", window)
@@ -164,6 +181,11 @@ class Keys:
         heads = self.largest("attention.head_count")
         usual = self.number("embedding_length") // heads if heads else 0
         return (window and self.number(f"attention.{name}_swa")) or self.number(f"attention.{name}") or usual
+
+
+def _whole(value: Any) -> int:
+    """A number of an array; 0 for what cannot be a size."""
+    return int(value) if isinstance(value, int | float) and 0 <= value < math.inf else 0
 
 
 def _kept(keys: Keys, layer: int, count: int) -> tuple[int, int, int, int]:

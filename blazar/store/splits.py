@@ -62,6 +62,7 @@ def read_parts(parts: Sequence[Path], names: Sequence[str] = ()) -> Header:
         whole.parameter_count += header.parameter_count
         whole.tensors += header.tensors
         whole.tensor_bytes.update(header.tensor_bytes)
+        whole.tensor_types.update(header.tensor_types)
         for label, elements in header.elements_by_type.items():
             whole.elements_by_type[label] = whole.elements_by_type.get(label, 0) + elements
     expected = whole.metadata.get("split.tensors.count", whole.tensors)

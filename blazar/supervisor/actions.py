@@ -29,10 +29,17 @@ class Refuse:
 
 
 @dataclass(frozen=True)
+class Save:
+    """Save the child's slots; it goes on serving."""
+
+    place: str
+
+
+@dataclass(frozen=True)
 class Wake:
     """Nothing to do now; decide again after so many seconds."""
 
     seconds: float
 
 
-Action = Start | Evict | Refuse | Wake
+Action = Start | Evict | Refuse | Save | Wake

@@ -88,6 +88,7 @@ class Answers:
         self._store.tidy()
         self._batches.tidy()
         self._models, self._aliases = self._store.snapshot_models(), self._store.aliases()
+        self._compare()
         self._usage.read()
         close_database()  # SQLite closes no file of other threads while this thread has it open
 
@@ -129,10 +130,13 @@ class Answers:
             if number > self._newest_read:  # two may end in the other order than they began
                 self._newest_read = number
                 self._models, self._aliases = found
-                self._fleet.compare({name: model["digest"] for name, model in self._models.items()})
+                self._compare()
             self._answer_seen(link, message, **fields)
 
         self._pool.submit(refreshed, lambda: (self._store.snapshot_models(), self._store.aliases()))
+
+    def _compare(self) -> None:
+        self._fleet.compare({name: model["digest"] for name, model in self._models.items()})
 
     # -- the kinds ---------------------------------------------------------------------------------------
 

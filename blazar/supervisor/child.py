@@ -16,10 +16,14 @@ from blazar.planner.need import Need, Offer
 from blazar.planner.plan import Plan
 from blazar.planner.room import Held
 from blazar.supervisor import processes, spawn
+from blazar.supervisor.banks import Bank, blamed
 from blazar.supervisor.failures import load_failure
-from blazar.supervisor.health import Ready, Target, wait_ready
+from blazar.supervisor.health import Ready, Target
 from blazar.supervisor.loop import Loop
+from blazar.supervisor.peg import peg
+from blazar.supervisor.policies import warm_peg
 from blazar.supervisor.pool import Pool
+from blazar.supervisor.sessions import SAVE_LIMIT, arrive, save
 from blazar.supervisor.states import ALLOWED, LIVE, State
 from blazar.transport import Address, Endpoint, model_at
 
@@ -54,6 +58,10 @@ class Prepared:
     """Where the child shall listen; None for a port."""
     fork: str | None = None
     """A lane of the catalog for the model's architecture, which is not installed."""
+    files: tuple[Path, ...] = ()
+    """The files that hold its weights."""
+    bank: Bank | None = None
+    """Where its slots are kept between its lives."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +89,8 @@ class Means:
     """How much memory is free now. Runs on a thread."""
     changed: Callable[[], None]
     """Told after every change of state."""
+    forget: Callable[[Mapping[str, str]], None]
+    """Deletes saved slots that are of no use, by the digests of the installed models. Runs on a thread."""
 
 
 class Child:
@@ -99,7 +109,7 @@ class Child:
         self._default_keep_alive = keep_alive
         self.generation = 0
         self.outdated = False
-        """Whether the store has another file under its model's name by now, or none."""
+        """Whether the store has another file under its model's name by now, or none; or nobody can reach it."""
         self._means = means
         self._ended = ended
         self._waiters: list[Waiter] = []
@@ -111,6 +121,13 @@ class Child:
         self._weighings = 0
         self._prepared: Prepared | None = None
         self._secret: str | None = None
+        self._arrived: tuple[Target, Ready] | None = None
+        """How its process is spoken to, once it serves."""
+        self.is_spare = False
+        """Whether it was asked for ahead of any request, and nobody waits for it yet."""
+        self.saved_at = 0.0
+        self._saving = False
+        """Whether its process lives only until its slots are saved."""
         self._tries = 0
         self._crashes = 0
         self._last_failure: BlazarError | None = None
@@ -135,10 +152,20 @@ class Child:
         """What its process was started with; None before that is known."""
         return self._prepared
 
+    @property
+    def sleeps_after(self) -> float:
+        """Seconds without a request after which its engine forgets the slots that are to be saved; 0 = never."""
+        if self._prepared is None or self._prepared.bank is None:
+            return 0.0
+        return float(self._prepared.launch.settings.get("idle_sleep_secs") or 0)
+
     # -- asked by the fleet ------------------------------------------------------------------------------
 
-    def ensure_ready(self, waiter: Waiter) -> None:
-        """Call `waiter` with the endpoint once the child serves, or with the reason why it will not."""
+    def ensure_ready(self, waiter: Waiter, is_spare: bool = False) -> None:
+        """Call `waiter` with the endpoint once the child serves, or with the reason why it will not.
+
+        A child that `is_spare` makes no other one go.
+        """
         if self.state is State.READY and processes.is_alive(self.pid):
             waiter(self.endpoint, None)
             return
@@ -147,6 +174,7 @@ class Child:
         if self.state is State.ABSENT and wait > WORTH_WAITING:
             waiter(None, self._held_back(wait))
             return
+        self.is_spare = is_spare and (self.is_spare or not self._waiters)
         self._waiters.append(waiter)  # of a child that has died unnoticed yet, too: it is told within milliseconds
         if self.state is State.ABSENT:
             self._queue()
@@ -190,20 +218,60 @@ class Child:
         elif self.state is State.QUEUED and self.weighed is not None and self.weighed.digest != digest:
             self._weigh()
 
+    def look(self) -> None:
+        """Whether it can be reached at all: nobody finds a child whose socket was removed, so another has to come."""
+        address = self.endpoint.address if self.endpoint is not None and self.state is State.READY else None
+        if isinstance(address, str) and not self.outdated and not Path(address).exists():
+            log.warning("%s: its socket %s was removed; it is started anew when it is asked for", self.id, address)
+            self.outdated = True
+
+    def forgive(self) -> None:
+        """Something has changed that may make the next load succeed: it is tried without waiting."""
+        if self.state is State.ABSENT:
+            self.not_before, self._crashes = 0.0, 0
+
     def drain(self) -> None:
         self._enter(State.DRAINING)
 
-    def stop(self, why: BlazarError | None = None) -> None:
-        """End the process, by force after a while; a load under way fails with `why`."""
-        if self.state in (State.ABSENT, State.STOPPING):
+    def stop(self, why: BlazarError | None = None, saving: float = SAVE_LIMIT) -> None:
+        """End the process, by force after a while; a load under way fails with `why`.
+
+        Before that, one that serves has `saving` seconds for saving its slots.
+        """
+        if self.state in (State.ABSENT, State.STOPPING) or self._saving:
             return
         self._why = why
         if self._process is None:
             self._gone()
+        elif saving > 0 and not self.outdated and self._save(self._terminate, saving):
+            self._saving = True
+            self._means.loop.later(saving, self._terminate, self._process)
+            if self.state is State.READY:
+                self._enter(State.DRAINING)
+        else:
+            self._terminate(self._process)
+
+    def save(self) -> None:
+        """Save the slots beside its work."""
+        self.saved_at = self._means.loop.now()
+        self._save(lambda _: None, SAVE_LIMIT)
+
+    def _save(self, then: Callable[[spawn.Process], None], limit: float) -> bool:
+        """Begin to save the slots, if there are any to save; `then` follows when that has ended in whatever way."""
+        bank = self._prepared.bank if self._prepared else None
+        if bank is None or self._arrived is None:
+            return False
+        target, ready = self._arrived
+        self._means.pool.submit(lambda *_: then(target.process), save, bank, target, ready, limit)
+        return True
+
+    def _terminate(self, process: spawn.Process) -> None:
+        """What ends first, the saving or its time, comes here, and then the other."""
+        if process is not self._process or self.state is State.STOPPING:
             return
         self._enter(State.STOPPING)
-        self._process.terminate()
-        self._means.loop.later(STOP_GRACE, self._process.kill)
+        process.terminate()
+        self._means.loop.later(STOP_GRACE, process.kill)
 
     def kill(self) -> None:
         if self._process is not None:
@@ -260,7 +328,8 @@ class Child:
         self._process = process
         log.info("%s: started pid %d: %s", self.id, process.pid, " ".join(command.argv))
         target = Target(self.model, process, address, self._secret, lane.health_path, self._prepared.limit)
-        self._means.pool.submit(lambda ready, error: self._on_probed(process, ready, error), wait_ready, target)
+        self._means.pool.submit(lambda ready, error: self._on_probed(target, ready, error),
+                                arrive, target, self._prepared.bank)
 
     def _address(self, picks_port: bool) -> Address:
         """Where the child is told to listen. Raises OSError."""
@@ -270,26 +339,31 @@ class Child:
         self._prepared.socket.unlink(missing_ok=True)
         return str(self._prepared.socket)
 
-    def _on_probed(self, process: spawn.Process, ready: Ready | None, error: BlazarError | None) -> None:
-        if process is not self._process or self.state is not State.STARTING:
+    def _on_probed(self, target: Target, ready: Ready | None, error: BlazarError | None) -> None:
+        if target.process is not self._process or self.state is not State.STARTING:
             return
         if error is not None:
             self._why = error
-            process.kill()
+            target.process.kill()
         elif ready is not None:
-            self._serve(process, ready)
+            self._serve(target, ready)
 
-    def _serve(self, process: spawn.Process, ready: Ready) -> None:
+    def _serve(self, target: Target, ready: Ready) -> None:
         assert self._prepared is not None
         planned, plan = self._prepared.command, self._prepared.launch.plan
+        self._arrived = target, ready
         self.ready_at = self._means.loop.now()
         self.endpoint = Endpoint(
             child_id=self.id, model=self.model, address=ready.address, secret=self._secret,
-            lane=self._prepared.lane.kind, pid=process.pid, slots=ready.slots or planned.slots,
+            lane=self._prepared.lane.kind, pid=target.process.pid, slots=ready.slots or planned.slots,
             ctx=ready.ctx or planned.ctx, size=plan.total if plan else self._prepared.size,
             size_vram=plan.on_cards if plan else 0, keep_alive=self.keep_alive, ready_at=self.ready_at)
         log.info("%s: ready on %s", self.id, ready.address)
         self._enter(State.READY)
+        launch = self._prepared.launch
+        if warm_peg.decide(self._prepared.lane.kind, launch.settings["warm_peg"], launch.facts["capabilities"],
+                           is_awaited=not self.is_spare, restored=ready.restored):
+            self._means.pool.submit(lambda *_: None, peg, target, ready)
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             waiter(self.endpoint, None)
@@ -297,15 +371,25 @@ class Child:
     def _on_exit(self, process: spawn.Process) -> None:
         if process is not self._process:
             return
-        self._process = None
-        if self.state is State.STOPPING:
+        self._process = self._arrived = None
+        saved, self._saving = self._saving, False
+        if self.state is State.STOPPING or saved:
             self._crashes = 0
             log.info("%s: stopped", self.id)
-        elif self.state is State.STARTING and self._retries_elsewhere(process):
+        elif self.state is State.STARTING and (self._retries_without_bank() or self._retries_elsewhere(process)):
             return
         else:
             self._crashed(process)
         self._gone()
+
+    def _retries_without_bank(self) -> bool:
+        """Whether it died of the slots it was given, and was started again without them."""
+        assert self._prepared is not None
+        if self._why is not None or not blamed(self._prepared.bank):
+            return False
+        log.warning("%s: the engine ended when it was given its saved conversations; they go", self.id)
+        self._spawn(picks_port=self._prepared.launch.program.picks_port)
+        return True
 
     def _retries_elsewhere(self, process: spawn.Process) -> bool:
         """Whether it died for want of a port, and was started again with another one."""
@@ -317,7 +401,9 @@ class Child:
 
     def _crashed(self, process: spawn.Process) -> None:
         assert self._prepared is not None
-        failure = self._why or load_failure(self._prepared.launch, self._prepared.fork, process)
+        failure = self._why
+        if failure is None or isinstance(failure, LoadFailed):
+            failure = load_failure(self._prepared.launch, self._prepared.command, self._prepared.fork, process, failure)
         log.error("%s: %s", self.id, failure.message)
         now = self._means.loop.now()
         if self.state is State.STARTING:

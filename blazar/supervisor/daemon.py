@@ -10,7 +10,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -27,6 +27,7 @@ from blazar.planner.choice import chooser
 from blazar.store.locks import told_in_words
 from blazar.store.pull import means_of
 from blazar.store.store import Store
+from blazar.supervisor import banks
 from blazar.supervisor.answers import Answers
 from blazar.supervisor.child import Means
 from blazar.supervisor.engine_check import EngineCheck
@@ -40,7 +41,9 @@ from blazar.supervisor.loop import Loop
 from blazar.supervisor.notify import notify
 from blazar.supervisor.orphans import sweep
 from blazar.supervisor.pool import Pool
+from blazar.supervisor.preload import Prediction, Preload
 from blazar.supervisor.server import ControlServer
+from blazar.supervisor.sessions import SAVE_LIMIT
 from blazar.supervisor.tuner import Tuner
 from blazar.supervisor.usage import Usage
 from blazar.supervisor.workers import Workers
@@ -86,6 +89,7 @@ class Daemon:
         remaining = sweep(paths)  # after the bind, which a daemon that has lost its data dir to us would refuse
         if remaining:
             log.error("pids %s of an earlier run do not end", remaining)
+        banks.tidy(paths)
         self._url = url_of(self._listener, "https" if config.tls_cert else "http")
         store = Store(paths, holds_daemon_lock=True)
         self._loop = Loop()
@@ -96,15 +100,16 @@ class Daemon:
                         lambda model, own: effective(config, model, own),
                         config.runtime.get("BLAZAR_ENGINE_PATH"), config.model_load_timeout_secs,
                         *child_link(config), tuned=tuned)
-        self._fleet = Fleet(Means(self._loop, pool, paths, loader.weigh, look, self._changed), workers,
-                            max_loaded=config.max_loaded_models, keep_alive=float(config.idle_timeout_secs or -1))
+        means = Means(self._loop, pool, paths, loader.weigh, look, self._changed, forgetter(config, paths))
+        self._fleet = Fleet(means, workers, max_loaded=config.max_loaded_models,
+                            keep_alive=float(config.idle_timeout_secs or -1))
         self._tuner = Tuner(self._loop, pool, workers, self._fleet, config, loader.loses_nothing, tuned)
         self._gateway = Gateway(self._loop, paths, workers, self._listener, self._grace, self._give_up, launcher)
         self._usage = Usage(pool)
         self._lanes = Lanes(self._loop, pool, paths, config.capability_registry_url or "", config.fork_retire_days,
                             pins(config))
-        means = means_of(config, chooser(census), bucket_of(config.download_speed_limit_mb), local=False)
-        self._jobs = Jobs(Pool(self._loop, MOST), store, means,
+        pulling = means_of(config, chooser(census), bucket_of(config.download_speed_limit_mb), local=False)
+        self._jobs = Jobs(Pool(self._loop, MOST), store, pulling,
                           lambda link, message, model: self._answers.refresh_store(link, message, model=model))
         self._answers = Answers(config.as_dict(), time.time(), self._url, store=store, fleet=self._fleet,
                                 workers=workers, gateway=self._gateway, pool=Pool(self._loop, STORE_THREADS),
@@ -114,6 +119,8 @@ class Daemon:
         self._answers.read_store()  # after the control socket: a pull that ends from now on can tell us
         self._change_posted = False
         self._engine_check = EngineCheck(self._loop, pool, paths, config)
+        self._preload = Preload(config.preload, store, pool, self._fleet)
+        self._prediction = Prediction(self._loop, self._fleet) if config.predictive_preload else None
 
     def run(self) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -126,6 +133,9 @@ class Daemon:
         self._loop.post(self._lanes.watch)
         self._loop.post(self._tuner.watch)
         self._loop.post(self._engine_check.plan)
+        self._loop.post(self._preload.go_on)
+        if self._prediction is not None:
+            self._loop.post(self._prediction.watch)
         try:
             self._loop.run()
         finally:
@@ -170,12 +180,18 @@ class Daemon:
         self._listener.close()
         self._fleet.refuse_loads()
         self._jobs.end()
-        self._gateway.stop(lambda: self._fleet.stop(self._loop.end))
+        self._gateway.stop(lambda: self._fleet.stop(self._loop.end, min(SAVE_LIMIT, self._grace)))
 
     def _give_up(self, reason: str) -> None:
         print(f"blazar: {reason}", file=sys.stderr, flush=True)
         self._exit_code = BlazarError.exit_code
         self._fleet.stop(self._loop.end)
+
+
+def forgetter(config: Config, paths: Paths) -> Callable[[Mapping[str, str]], None]:
+    """Deletes saved slots that are of no use any more: all of them when none are to be kept."""
+    keeps, pinned = config.sessions and config.session_bank, float(config.session_keep_secs)
+    return lambda digests: banks.sweep(paths, digests if keeps else {}, pinned)
 
 
 def child_link(config: Config) -> tuple[bool, bool]:

@@ -12,11 +12,12 @@ from blazar.hardware.census import Census
 from blazar.planner.installed import refused
 from blazar.planner.plan import Refusal
 from blazar.supervisor import explained, scheduler
-from blazar.supervisor.actions import Action, Evict, Refuse, Start, Wake
+from blazar.supervisor.actions import Action, Evict, Refuse, Save, Start, Wake
 from blazar.supervisor.child import Child, Means, Prepared, Waiter, Weighed
 from blazar.supervisor.loop import Timer
 from blazar.supervisor.outlook import Outlook
-from blazar.supervisor.policies import idle, outdated
+from blazar.supervisor.policies import idle, outdated, session_bank
+from blazar.supervisor.ram_warm import RamWarm
 from blazar.supervisor.snapshot import ChildView, Snapshot
 from blazar.supervisor.states import LIVE, State
 from blazar.supervisor.workers import Workers
@@ -41,15 +42,17 @@ class Fleet:
         self._outlook = Outlook()
         self._looking = self._look_again = False
         self._wake: Timer | None = None
+        self._ram_warm = RamWarm(means.loop)
         means.loop.later(LOOK_AROUND, self._look_around)
 
     # -- asked from outside ------------------------------------------------------------------------------
 
-    def ensure_ready(self, place: str, waiter: Waiter) -> None:
+    def ensure_ready(self, place: str, waiter: Waiter, is_spare: bool = False) -> None:
+        """Load the model and tell `waiter`; one that `is_spare` is loaded at once, into free room, or not at all."""
         if self._stopping:
             waiter(None, ShuttingDown())
         else:
-            self._child(place).ensure_ready(waiter)
+            self._child(place).ensure_ready(waiter, is_spare)
 
     def keep(self, model: str, seconds: float | None) -> None:
         """Set how long the model stays after its last request; None = as configured."""
@@ -74,10 +77,13 @@ class Fleet:
                 child.stop(LoadFailed(model=model, reason="it was stopped while it was loading", output=""))
 
     def compare(self, digests: Mapping[str, str]) -> None:
-        """`digests` are the files that the store has now, by model: children of others go."""
+        """`digests` are the files that the store has now, by model: children of others go. What has failed may be tried
+        again, since models or engines have changed."""
         for child in self._children.values():
             child.compare(digests.get(child.model))
+            child.forgive()
         self._carry_out(outdated.decide(self._view()))
+        self._means.pool.submit(lambda *_: None, self._means.forget, digests)
 
     def endpoints(self) -> dict[str, dict[str, Any]]:
         """The ready children by place, for the gateway."""
@@ -112,6 +118,15 @@ class Fleet:
         self._drain(child, why, "reshaped")
         child.ensure_ready(served)
 
+    def loaded(self) -> set[str]:
+        """The models that are loaded, or being loaded."""
+        return {child.model for child in self._children.values() if child.state is not State.ABSENT}
+
+    def used_after(self, moment: float) -> list[tuple[float, str]]:
+        """When which models were last used, where that was after `moment` of CLOCK_MONOTONIC; the earliest first."""
+        uses = [(self._workers.use_of(child.id).last_used, child.model) for child in self._children.values()]
+        return sorted(use for use in uses if use[0] > moment)
+
     def prepared(self, model: str) -> Prepared | None:
         """What the model's child was started with; None while it has none."""
         return next((child.prepared for child in self._of(model) if child.state in LIVE), None)
@@ -129,19 +144,20 @@ class Fleet:
 
         self._look(looked)
 
-    def stop(self, then: Callable[[], None]) -> None:
-        """End all children for good."""
+    def stop(self, then: Callable[[], None], saving: float = 0.0) -> None:
+        """End all children for good; those that serve have `saving` seconds for saving their slots."""
         self.refuse_loads()
         running = [child for child in self._children.values() if child.state is not State.ABSENT]
         if not running:
             then()
         _when_all_absent(running, then)
         for child in running:
-            child.stop()
+            child.stop(saving=saving)
 
     def refuse_loads(self) -> None:
         """From now on nothing is loaded, and what is loading stops."""
         self._stopping = True
+        self._ram_warm.end()
         for child in self._children.values():
             child.refuse_waiters(ShuttingDown())
             if child.state in (State.QUEUED, State.STARTING):
@@ -205,22 +221,31 @@ class Fleet:
         self._means.loop.later(LOOK_AROUND, self._look_around)
         if self._stopping:
             return
+        for child in self._children.values():
+            child.look()
         self._carry_out(outdated.decide(self._view()))
+        self._carry_out(list(session_bank.decide(self._means.loop.now(), self._view())))
         if idle.decide(self._means.loop.now(), self._view()):
             self._workers.refresh(self._evict_idle)
 
     def _evict_idle(self) -> None:
-        self._carry_out(idle.decide(self._means.loop.now(), self._view()))
+        actions = idle.decide(self._means.loop.now(), self._view())
+        self._carry_out(list(actions))
+        for action in actions:
+            self._ram_warm.after(self._children[action.place])
 
     def _carry_out(self, actions: list[Action]) -> None:
         for action in actions:
             if isinstance(action, Start):
+                self._ram_warm.end()
                 self._outlook.started(action.offer.held)
                 self._children[action.place].start(action.offer)
             elif isinstance(action, Refuse):
                 child = self._children[action.place]
                 child.stop(refused(child.model, action.why) if isinstance(action.why, Refusal) else
                            LoadFailed(model=child.model, reason=action.why, output=""))
+            elif isinstance(action, Save):
+                self._children[action.place].save()
             elif isinstance(action, Evict):
                 self._drain(self._children[action.place], action.why)
         wakes = [action.seconds for action in actions if isinstance(action, Wake)]
@@ -247,7 +272,8 @@ class Fleet:
     def _view_of(self, child: Child) -> ChildView:
         use = self._workers.use_of(child.id)
         view = ChildView(child.place, child.state, child.keep_alive, child.ready_at, use.last_used, use.in_flight,
-                         child.asked_at, child.not_before, outdated=child.outdated, held=child.held)
+                         child.asked_at, child.not_before, outdated=child.outdated, held=child.held,
+                         sleeps_after=child.sleeps_after, saved_at=child.saved_at, is_spare=child.is_spare)
         return view if child.weighed is None else self._with_settings(view, child.weighed)
 
     def _with_settings(self, view: ChildView, weighed: Weighed) -> ChildView:

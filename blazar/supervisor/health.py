@@ -4,22 +4,18 @@ A 200 from /health proves nothing by itself: whoever took the port first would g
 secret. So nothing is sent until /proc shows that the listening socket belongs to the child's process group.
 """
 
-import http.client
-import json
 import time
 from dataclasses import dataclass
-from typing import Any
 
 from blazar.errors import LoadFailed, LoadTimeout
 from blazar.supervisor import processes
+from blazar.supervisor.questions import ask
 from blazar.supervisor.spawn import Process
-from blazar.transport import Address, connection_to
+from blazar.transport import Address
 from blazar.units import format_duration
 
 FIRST_PAUSE = 0.01
 LONGEST_PAUSE = 0.1
-ANSWER_LIMIT = 2.0
-"""Seconds one probe may take; a frozen child must not hold the prober for ever."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +37,8 @@ class Ready:
     slots: int
     """As the child reports it; 0 when it does not."""
     ctx: int
+    restored: int = 0
+    """Tokens that it was given back from its former life."""
 
 
 def wait_ready(target: Target) -> Ready | None:
@@ -50,7 +48,7 @@ def wait_ready(target: Target) -> Ready | None:
     while not target.process.exited.wait(pause):
         pause = min(pause * 1.5, LONGEST_PAUSE)
         address = own_address(target)
-        if address and _ask(target, address, target.health_path, None)[0] == 200 \
+        if address and ask(target.process.pid, address, target.health_path, None)[0] == 200 \
                 and (ready := _measure(target, address)):
             return ready
         if time.monotonic() > deadline:
@@ -78,31 +76,12 @@ def quote_output(process: Process) -> str:
 
 def _measure(target: Target, address: Address) -> Ready | None:
     """What a healthy child says of itself; None when it says nothing, so that it cannot be called ready."""
-    status, props = _ask(target, address, "/props", target.secret)
+    status, props = ask(target.process.pid, address, "/props", target.secret)
     if status in (401, 403):
         raise LoadFailed(model=target.model, reason="it does not accept the secret it was started with",
                          output=quote_output(target.process))
     if status == 0:
         return None
+    props = props if status == 200 and isinstance(props, dict) else {}
     generation = props.get("default_generation_settings") or {}
     return Ready(address, int(props.get("total_slots") or 0), int(generation.get("n_ctx") or 0))
-
-
-def _ask(target: Target, address: Address, path: str, secret: str | None) -> tuple[int, dict[str, Any]]:
-    """Status and JSON body of a GET; status 0 when there was no proper answer."""
-    connection = connection_to(address, ANSWER_LIMIT)
-    try:
-        connection.connect()
-        if isinstance(address, str) and not processes.answers_for(connection.sock, target.process.pid):
-            return 0, {}  # somebody has bound the path since we looked
-        connection.request("GET", path, headers={"Authorization": f"Bearer {secret}"} if secret else {})
-        answer = connection.getresponse()
-        body = answer.read()
-        parsed = json.loads(body) if answer.status == 200 else {}
-        return answer.status, parsed if isinstance(parsed, dict) else {}
-    except (OSError, http.client.HTTPException):
-        return 0, {}
-    except ValueError:
-        return 200, {}
-    finally:
-        connection.close()

@@ -21,7 +21,6 @@ from blazar.models.catalog import Catalog
 from blazar.models.measurement import Measurement
 from blazar.paths import Paths
 from blazar.planner.installed import need_of
-from blazar.planner.machine import Worker
 from blazar.planner.need import Need
 from blazar.planner.plan import Plan
 from blazar.store import speccache
@@ -29,6 +28,8 @@ from blazar.store.assembled import assemble
 from blazar.store.installed import Installed
 from blazar.store.pairs import pair_of
 from blazar.store.store import Store
+from blazar.supervisor.bank_origin import bank_of
+from blazar.supervisor.banks import bank_folder
 from blazar.supervisor.child import Prepared, Weighed
 from blazar.supervisor.spawn import secret_path, socket_path
 from blazar.transport import model_at
@@ -104,12 +105,15 @@ class Loader:
                         secret_file=secret_path(self._paths, place) if self._child_auth else None,
                         companions=(*companions, *([("draft", plan.draft)] if plan.draft else [])),
                         template=found.template, manifest=chosen.manifest, plan=plan,
-                        lookup_cache=self._lookup_cache(model, settings))
+                        lookup_cache=self._lookup_cache(model, settings),
+                        sessions=self._session_folder(model, settings, facts))
         command = lane.command(launch)
         for sentence in (*plan.warnings, *([plan.notice] if plan.notice else []), *command.skipped):
             log.warning("%s: %s", model, sentence)
         return Prepared(launch, lane, command, installed.size, self._load_limit or lane.load_timeout,
-                        socket, forks.offered(facts["architecture"], chosen.lanes))
+                        socket, forks.offered(facts["architecture"], chosen.lanes),
+                        tuple(piece.path for piece in installed.pieces if piece.role in ("model", "part")),
+                        bank_of(place, launch, command))
 
     def loses_nothing(self, model: str, now: Mapping[str, Any], then: Mapping[str, Any]) -> bool:
         """Whether the model would keep its context, precision and place with the settings `then` in place of `now`.
@@ -122,17 +126,26 @@ class Loader:
         return isinstance(before, Plan) and isinstance(after, Plan) and after.as_good_as(before)
 
     def _need(self, chosen: "Chosen", workers: Sequence[rpc.Worker], tuned: Mapping[str, Any]) -> Need:
-        """A worker that serves somebody else tells no memory."""
-        devices = [Worker(worker.address, total, free) for worker in workers for free, total in worker.devices]
-        silent = [worker.address for worker in workers if not worker.devices]
         pair, types = pair_of(chosen.installed, self._store.every()), types_of(chosen.manifest)
-        plain, changed = (need_of(chosen.installed, settings, devices, silent, chosen.uses_cards, pair, types)
-                          for settings in (chosen.settings, {**chosen.settings, **tuned}))
+        plain, changed = (need_of(chosen.installed, settings, uses_cards=chosen.uses_cards, pair=pair, types=types,
+                                  **rpc.told(workers)) for settings in (chosen.settings, {**chosen.settings, **tuned}))
         return replace(changed, tuned=tuned, untuned=plain) if tuned else plain
 
     def _lookup_cache(self, model: str, settings: Mapping[str, Any]) -> Path | None:
         wanted = settings.get("spec_cache") and str(settings.get("spec")).startswith("ngram")
         return speccache.make_ready(self._paths, model) if wanted else None
+
+    def _session_folder(self, model: str, settings: Mapping[str, Any], facts: Mapping[str, Any]) -> Path | None:
+        """Where the model's engine may keep its slots; models that only make vectors have nothing to keep."""
+        if not settings.get("sessions") or "embedding" in facts.get("capabilities", ()):
+            return None
+        folder = bank_folder(self._paths, model)
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            log.warning("%s: its conversations will not be saved: %s", model, error)
+            return None
+        return folder
 
     def _choose(self, model: str) -> "Chosen":
         installed = self._store.get(model)

@@ -22,6 +22,8 @@ PINNED = "{other} is pinned, and {why}; take `pin` from it, or change that in [m
 LOOK_AGAIN = 0.2
 """Seconds between two looks for memory that has to come back."""
 
+NO_ROOM = "there is no room for it now, and what is loaded ahead of requests makes no other model go"
+
 
 def decide(now: float, snapshot: Snapshot, max_loaded: int) -> list[Action]:
     """What is to be done for the waiting models, the oldest first; `max_loaded` is their number at most, 0 = any."""
@@ -29,9 +31,9 @@ def decide(now: float, snapshot: Snapshot, max_loaded: int) -> list[Action]:
     scene = Scene(snapshot, max_loaded)
     for child in sorted((one for one in snapshot.children if one.state is State.QUEUED), key=lambda one: one.asked_at):
         if child.not_before > now:
-            actions.append(Wake(child.not_before - now))
+            actions.append(Refuse(child.place, NO_ROOM) if child.is_spare else Wake(child.not_before - now))
         elif child.offer is not None:
-            actions += _place(now, scene, child)
+            actions += _place_spare(scene, child) if child.is_spare else _place(now, scene, child)
     return actions
 
 
@@ -121,6 +123,15 @@ def _place(now: float, scene: Scene, child: ChildView) -> list[Action]:
     scene.waiting.append(replace(child, held=later.held if later else best.held))
     actions: list[Action] = [_sent_away(now, victim, child) for victim in victims]
     return actions or ([Wake(LOOK_AGAIN)] if scene.snapshot.memory.late else [])
+
+
+def _place_spare(scene: Scene, child: ChildView) -> list[Action]:
+    """One for which nobody waits makes nobody go, and gets nothing worse than it would have alone."""
+    best, offer = scene.best(child), scene.now(child)
+    if not isinstance(best, Offer) or offer is None or not offer.serves(best):
+        return [Refuse(child.place, best if isinstance(best, Refusal) else NO_ROOM)]
+    scene.started.append(replace(child, held=offer.held))
+    return [Start(child.place, offer)]
 
 
 def _refusal(scene: Scene, child: ChildView, best: Offer | Refusal) -> str | Refusal | None:

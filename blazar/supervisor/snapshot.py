@@ -38,6 +38,12 @@ class ChildView:
     """Whether no other model may be loaded beside it."""
     cost: int = 1
     """How much it is worth keeping."""
+    sleeps_after: float = 0.0
+    """Seconds without a request after which its engine forgets its slots; 0 = never, or they are not saved."""
+    saved_at: float = 0.0
+    """When its slots were last saved."""
+    is_spare: bool = False
+    """Whether nobody waits for it: it starts at once, into free room, or not at all."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Loads: coalescing, identity (FC-27), failures and their words, eviction and idling."""
 
 import contextlib
+import re
 import socket
 import tempfile
 import threading
@@ -136,6 +137,34 @@ def test_repeated_crashes_are_held_back(daemon):
     assert 5 < error["retry_after"] <= 8
     assert "bad luck" in error["message"]
     assert len(daemon.starts(model)) == 4
+    link = daemon.control()
+    link.ask("changed", 10)
+    link.close()
+    daemon.play(model)
+    assert daemon.get(f"/load/{model}")[0] == 200
+
+
+LEVERS = {
+    # what an engine says at last: what its user is told to do
+    "ggml_backend_alloc: failed to allocate buffer of 9 GiB": "it wants less memory with a smaller ctx",
+    "failed to load lora adapter 'x'": "mend `loras` in its [model_overrides]", "bad luck": "`blazar explain {}` tells",
+    "error: invalid argument: --zzz": "mend the setting, or the flag in extra_args, that is named above",
+    "chat template parsing error": "mend chat_template"}
+
+
+def test_a_failed_load_tells_what_was_started_what_it_was_to_take_and_what_may_help(daemon):
+    models = {words: daemon.install(f"m{number}", crash_at_load=7, stderr=words) for number, words in enumerate(LEVERS)}
+    daemon.start()
+    for words, model in models.items():
+        message = daemon.get(f"/load/{model}")[1]["message"]
+        first, *lines = message.splitlines()
+        assert first == f"{model} did not load: the engine exited with code 7; its last lines:" and words in lines
+        assert re.search(rf"\nit was started as: .*stub_llama_server.py --model .* --alias {model} --ctx-size \d+ ",
+                         message)
+        assert re.search(r"\nit was to take: [\d.]+ \w+ of [\d.]+ GiB in main memory: .*compute.* "
+                         r"\(context \d+, slots 1, cache f16\)\n", message)
+        assert f"\nwhat may help: {LEVERS[words].format(model)}" in message
+        assert daemon.state(model) == "absent"
 
 
 def test_much_output_neither_blocks_nor_fills_memory(daemon):
@@ -387,3 +416,15 @@ def test_a_path_too_long_for_a_socket_is_told_before_anything_starts(tmp_path, f
             assert (status, error["slug"]) == (503, "socket-path-too-long")
             assert said in error["message"]
             assert daemon.starts(model) == []
+
+
+def test_a_child_whose_socket_was_removed_is_started_anew(tmp_path):
+    with DAEMONS["unix"](tmp_path) as daemon:
+        model = daemon.install("solo")
+        daemon.start()
+        assert daemon.get(f"/load/{model}")[0] == 200
+        [socket_file] = daemon.paths.run.glob("solo*.sock")
+        socket_file.unlink()
+        until(lambda: daemon.state(model) == "absent", 20, "the end of a child that nobody can reach")
+        assert daemon.get(f"/load/{model}")[0] == 200
+        assert len(daemon.starts(model)) == 2 and "its socket" in daemon.log()

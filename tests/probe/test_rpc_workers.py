@@ -44,6 +44,10 @@ def test_a_model_is_split_and_a_dead_worker_is_named(tmp_path, worker):
     with Daemon(tmp_path, launcher=LAUNCHER, engine_path=str(built("llama-server")), rpc_servers=address) as daemon:
         model = Store(daemon.paths).install_file(tiny_gguf(tmp_path / "tiny.gguf"), "tiny")["name"]
         daemon.start()
+        [(free, total)] = rpc.ask(address).devices
+        plan = daemon.post("/api/explain", {"model": model}, 60)[1]["plan"]
+        assert [(part["place"], part["layers"]) for part in plan["parts"]] == [(address, 3), ("main memory", 0)]
+        assert plan["parts"][0]["budget"] == int(total * 0.9) and 0 < free <= total
 
         def ask():
             body = json.dumps({"model": model, "max_tokens": 4, "messages": [{"role": "user", "content": "hi"}]})

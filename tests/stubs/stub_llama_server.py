@@ -11,6 +11,8 @@ The scenario is read from `<model file>.stub.json` when there is one; all keys a
   helper_session the grandchild has a session of its own  squat         a port to lose: say it is taken, exit 1
   port_delay    seconds between start and binding a given port
   status, headers, body, chunks, pause, crash_mid_stream  the answer of a completion route (below)
+  tokens        what each slot holds, so that it can be saved; save_delay: seconds that takes
+  die_restoring exit code when a slot is restored
   ctx, slots    what /props says, unless the flags say it; props_delay: seconds until it says it
 
 `chunks` are the pieces of the answer body, written as they are with `pause` seconds between them; a piece may be
@@ -53,6 +55,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("-a", "--alias", default="stub")
     parser.add_argument("--api-key")
     parser.add_argument("--api-key-file")
+    parser.add_argument("--slot-save-path")
     found, rest = parser.parse_known_args()
     known = HELP.read_text() if HELP.exists() else ""
     for word in rest:
@@ -116,7 +119,10 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(stub.play.get("props_delay", 0))
             self.send(200, stub.props())
         elif path == "/slots":
-            self.send(200, [{"id": number, "is_processing": False} for number in range(stub.props()["total_slots"])])
+            self.send(200, [{"id": number, "is_processing": False, "n_prompt_tokens": stub.play.get("tokens", 0)}
+                            for number in range(stub.props()["total_slots"])])
+        elif path.startswith("/slots/") and "tokens" in stub.play:
+            self.keep(json.loads(body)["filename"], self.path.rpartition("=")[2])
         elif path in ("/v1/models", "/models"):
             self.send(200, {"object": "list", "data": [{"id": stub.asked.alias, "object": "model"}]})
         elif self.command == "POST":
@@ -126,6 +132,17 @@ class Handler(BaseHTTPRequestHandler):
 
     def key(self) -> str:
         return self.headers.get("x-api-key") or self.headers.get("Authorization", "").removeprefix("Bearer ")
+
+    def keep(self, name: str, action: str) -> None:
+        play, file = self.stub.play, Path(self.stub.asked.slot_save_path) / name
+        if action == "restore":
+            if "die_restoring" in play:
+                os._exit(play["die_restoring"])
+            self.send(200, {"n_restored": len(file.read_bytes())})
+        else:
+            file.write_bytes(b"t" * play["tokens"])
+            time.sleep(play.get("save_delay", 0))
+            self.send(200, {"n_saved": play["tokens"]})
 
     def complete(self, body: bytes) -> None:
         play = self.stub.play

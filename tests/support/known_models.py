@@ -32,6 +32,8 @@ class Known:
     """One layer in so many sees everything; 0 = all do."""
     latent: int = 0
     """Numbers of the one compressed row that stands for keys and values."""
+    merges: bool = True
+    """Whether its vocabulary is one of pairs."""
     recurrent: int = 0
     """Bytes of state of the layers that keep one, where one in `period` keeps every token."""
 
@@ -42,7 +44,8 @@ class Known:
         head, tied = (0, entry) if self.tied else (entry, 0)
         row = self.latent or self.head_width
         return Shape(self.architecture, self.context, layers, entry, head, tied, self.width,
-                     max(self.feed_forward, used), self.heads, row, row, vocabulary=self.vocabulary)
+                     max(self.feed_forward, used), self.heads, row, row, vocabulary=self.vocabulary,
+                     merges=self.vocabulary if self.merges else 0)
 
     def _bytes(self, numbers: int) -> int:
         return int(numbers * self.bits / 8)
@@ -66,19 +69,19 @@ KNOWN = {
     "llama-3.2-3b": Known("meta-llama/Llama-3.2-3B", "llama", 28, 3072, 8192, 24, 8, 128, 128256, 131072, tied=True),
     "qwen3-4b": Known("Qwen/Qwen3-4B", "qwen3", 36, 2560, 9728, 32, 8, 128, 151936, 40960, tied=True),
     "gemma-3-4b": Known("google/gemma-3-4b-it", "gemma3", 34, 2560, 10240, 8, 4, 256, 262144, 131072, tied=True,
-                        window=1024, period=6),
-    "llama-2-7b": Known("meta-llama/Llama-2-7b", "llama", 32, 4096, 11008, 32, 32, 128, 32000, 4096),
-    "mistral-7b": Known("mistralai/Mistral-7B-v0.3", "llama", 32, 4096, 14336, 32, 8, 128, 32768, 32768),
+                        window=1024, period=6, merges=False),
+    "llama-2-7b": Known("meta-llama/Llama-2-7b", "llama", 32, 4096, 11008, 32, 32, 128, 32000, 4096, merges=False),
+    "mistral-7b": Known("mistralai/Mistral-7B-v0.3", "llama", 32, 4096, 14336, 32, 8, 128, 32768, 32768, merges=False),
     "llama-3.1-8b": Known("meta-llama/Llama-3.1-8B", "llama", 32, 4096, 14336, 32, 8, 128, 128256, 131072),
     "llama-3.1-8b-f16": Known("meta-llama/Llama-3.1-8B", "llama", 32, 4096, 14336, 32, 8, 128, 128256, 131072, 16.0),
     "qwen3-8b": Known("Qwen/Qwen3-8B", "qwen3", 36, 4096, 12288, 32, 8, 128, 151936, 40960),
     "gemma-2-9b": Known("google/gemma-2-9b-it", "gemma2", 42, 3584, 14336, 16, 8, 256, 256000, 8192, tied=True,
-                        window=4096, period=2),
+                        window=4096, period=2, merges=False),
     "qwen3-14b": Known("Qwen/Qwen3-14B", "qwen3", 40, 5120, 17408, 40, 8, 128, 151936, 40960),
     "gpt-oss-20b": Known("openai/gpt-oss-20b", "gpt-oss", 24, 2880, 2880, 64, 8, 64, 201088, 131072, 4.6,
                          experts=(32, 4, 2880), window=128, period=2),
     "gemma-3-27b": Known("google/gemma-3-27b-it", "gemma3", 62, 5376, 21504, 32, 16, 128, 262144, 131072, tied=True,
-                         window=1024, period=6),
+                         window=1024, period=6, merges=False),
     "qwen3-30b-a3b": Known("Qwen/Qwen3-30B-A3B", "qwen3moe", 48, 2048, 6144, 32, 4, 128, 151936, 40960,
                            experts=(128, 8, 768)),
     "qwen3-next-80b": Known("Qwen/Qwen3-Next-80B-A3B", "qwen3next", 48, 2048, 5120, 16, 2, 256, 151936, 262144,

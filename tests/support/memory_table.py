@@ -1,6 +1,7 @@
 """What plans say of memory beside what llama.cpp logs when it really loads such a model.
 
-`python -m tests.support.memory_table [SEED]` prints the table; a seed adds a model that nobody chose.
+`make memory` (`python -m tests.support.memory_table [SEED]`) prints two tables: weights, cache and compute buffers
+beside what llama.cpp logs, and the total beside what the processes hold. One model is made of a seed that nobody chose.
 """
 
 import contextlib
@@ -21,6 +22,7 @@ from blazar.planner.compute import compute_bytes
 from blazar.planner.kv import Grade, Window, kv_bytes
 from blazar.store.shape import read_shape
 from tests.support.built_engines import cache
+from tests.support.resident import Resident, engines, resident
 from tests.support.shaped_gguf import write_shaped
 
 MIB = 1 << 20
@@ -53,18 +55,27 @@ class Row:
 
     def __str__(self) -> str:
         sizes = "  ".join(f"{name} {self.planned[name]:8.2f} {self.logged[name]:8.2f}" for name in self.planned)
-        return f"{self.model:10} {self.ctx:6} {self.grade!s:30} {sizes}  {', '.join(self.faults) or 'ok'}"
+        return f"{self.model:14} {self.ctx:6} {self.grade!s:6}  {sizes}  {', '.join(self.faults) or 'ok'}"
 
 
 def rows(folder: Path, models: tuple[str, ...] = MODELS, seed: int | None = None) -> Iterator[Row]:
     """Each model at each context and grade; with a `seed` also one whose sizes are chosen by chance."""
+    for name, file, ctx, grade in cases(folder, models, seed):
+        yield measured(name, file, ctx, grade)
+
+
+def held(folder: Path, models: tuple[str, ...] = MODELS, seed: int | None = None) -> Iterator[Resident]:
+    """The same with each engine that is here: what its process holds."""
+    for name, file, ctx, grade in cases(folder, models, seed):
+        for engine in engines():
+            yield resident(engine, name, file, ctx, grade)
+
+
+def cases(folder: Path, models: tuple[str, ...], seed: int | None) -> Iterator[tuple[str, Path, int, Grade]]:
     files = {name: write_shaped(folder / f"{name}.gguf", name) for name in models}
     if seed is not None:
         files[f"seed {seed}"] = by_chance(folder / "chance.gguf", seed)
-    for name, file in files.items():
-        for ctx in CONTEXTS:
-            for grade in GRADES:
-                yield measured(name, file, ctx, grade)
+    return ((name, file, ctx, grade) for name, file in files.items() for ctx in CONTEXTS for grade in GRADES)
 
 
 def by_chance(path: Path, seed: int) -> Path:
@@ -114,13 +125,21 @@ def _told(process: "subprocess.Popen[bytes]", output: IO[bytes]) -> str:
     raise AssertionError("the engine did not tell its buffers in time")
 
 
-def main() -> None:
-    seed = int(sys.argv[1]) if len(sys.argv) > 1 else None
-    print("model         ctx grade                          planned and logged, in MiB")
+def main() -> int:
+    """The exit code: 1 when a number is further off than it may be."""
+    seed = int(sys.argv[1]) if len(sys.argv) > 1 else time.time_ns() % 10**6
+    off = 0
     with tempfile.TemporaryDirectory() as folder:
+        print("model             ctx grade   planned and logged, in MiB")
         for row in rows(Path(folder), seed=seed):
-            print(row)
+            print(row, flush=True)
+            off += bool(row.faults)
+        print("\nmodel             ctx grade  engine     planned and held (PSS), in MiB")
+        for one in held(Path(folder), seed=seed):
+            print(one, flush=True)
+            off += one.is_off
+    return 1 if off else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

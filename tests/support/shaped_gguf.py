@@ -17,11 +17,12 @@ Tensors = list[tuple[str, list[int], int]]
 TOKEN = ("<unk>", "<s>", "</s>")
 
 
-def write_shaped(path: Path, kind: str, vocabulary: int = 2000, **sizes: int) -> Path:
-    """A model of one of KINDS; `sizes` replace its usual ones."""
+def write_shaped(path: Path, kind: str, vocabulary: int = 2000, matrices: int = Q8_0, **sizes: int) -> Path:
+    """A model of one of KINDS; `sizes` replace its usual ones, `matrices` is the type of its matrices."""
     architecture, usual, make = KINDS[kind]
     wanted = {**usual, **sizes}
     metadata, tensors = make(vocabulary, **wanted)
+    tensors = [(name, dimensions, matrices if type == Q8_0 else type) for name, dimensions, type in tensors]
     _write(path, architecture, metadata, tensors, vocabulary)
     return path
 

@@ -7,14 +7,15 @@ from blazar.cli.command import Command, add_json
 from blazar.cli.context import Context
 from blazar.errors import UsageRefused
 
-COLUMNS = ("KEY", "VALUE", "ORIGIN", "ACTIVE", "GROUP")
+COLUMNS = ("KEY", "VALUE", "ORIGIN", "GROUP", "ACTIVE")
 
 
 class Config(Command):
     name = "config"
     help = "Show and check the configuration"
     about = ("Works on this machine's own configuration and never asks a daemon. Secrets are not shown. A key that is "
-             "not active is known and checked, and this version does nothing with it yet.")
+             "not active is known and checked, and this version does nothing with it yet: the list tells what it "
+             "waits for.")
     examples = ("blazar config list", "blazar config get default_ctx", "blazar config get semantic_cache.enabled",
                 "blazar config defaults > config.toml", "blazar config check ~/.config/blazar/config.toml")
 
@@ -37,13 +38,20 @@ class Config(Command):
     def _list(self, args: argparse.Namespace, context: Context) -> int:
         from blazar.config.active import ACTIVE
         from blazar.config.registry import SETTINGS
+        from blazar.config.waiting import waiting, waits_for
         config = context.config
         names = [name for name in SETTINGS if not args.changed or config.origin(name) != "default"]
+        waits = {path: waits_for(path) for path, _ in waiting(ACTIVE)}
         entries = [{"key": name, "value": config.redacted(name), "origin": config.origin(name),
-                    "active": name in ACTIVE, "group": SETTINGS[name].group} for name in names]
-        context.out.table(COLUMNS, [[entry["key"], _shown(entry["value"]), entry["origin"],
-                                     "yes" if entry["active"] else "not yet", entry["group"] or ""]
-                                    for entry in entries], entries)
+                    "active": name in ACTIVE, "waits_for": waits.get(name), "group": SETTINGS[name].group}
+                   for name in names]
+        rows = [[entry["key"], _shown(entry["value"]), entry["origin"], entry["group"] or "",
+                 _activity(entry["waits_for"])] for entry in entries]
+        for path in (path for path in waits if path not in SETTINGS and not args.changed):
+            rows.append([path, "", "", "", _activity(waits[path])])
+            entries.append({"key": path, "value": None, "origin": None, "active": False, "waits_for": waits[path],
+                            "group": None})
+        context.out.table(COLUMNS, rows, entries)
         return 0
 
     def _defaults(self, args: argparse.Namespace, context: Context) -> int:
@@ -72,6 +80,10 @@ class Config(Command):
         else:
             context.out.line(f"there is no {file}: the defaults are in force")
         return 0
+
+
+def _activity(waits: str | None) -> str:
+    return "yes" if waits is None else f"not yet: waits for {waits}"
 
 
 def _find(config: Any, key: str) -> Any:

@@ -9,8 +9,8 @@ from blazar.cli.context import Context
 class Explain(Command):
     name = "explain"
     help = "Tell how a model is loaded, and why"
-    about = ("Asks the daemon. For a loaded model it shows what that was started with, for any other what would be "
-             "done now. `blazar fit` works without a daemon, and for other machines.")
+    about = ("Asks the daemon. For a loaded model it shows what that was started with, for any other how it "
+             "would be with nothing loaded beside it. `blazar fit` works without a daemon, and for other machines.")
     examples = ("blazar explain qwen3-8b", "blazar explain qwen3-8b --json")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:

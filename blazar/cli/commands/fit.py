@@ -1,6 +1,7 @@
 """`blazar fit`: does a model fit, how is it loaded, and what could be changed."""
 
 import argparse
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from blazar.cli.command import Command, add_json
@@ -13,9 +14,10 @@ if TYPE_CHECKING:
 class Fit(Command):
     name = "fit"
     help = "Tell whether and how a model fits this machine"
-    about = ("Works on this machine, as if nothing else were loaded; a daemon of this data dir is asked who would have "
-             "to go for it now. MODEL is an installed model or the path of a GGUF file. Each line ends with the "
-             "setting that changes it. Exits with 1 when the model does not fit.")
+    about = ("Works on this machine, as if nothing else were loaded; RPC workers of rpc_servers are asked for their "
+             "memory, and a daemon of this data dir is asked who would have to go for it now. MODEL is an installed "
+             "model or the path of a GGUF file. Each line ends with the setting that changes it. Exits with 1 when the "
+             "model does not fit.")
     examples = ("blazar fit qwen3-8b", "blazar fit ./weights.gguf --ctx 32768 --slots 2",
                 "blazar fit qwen3-8b --census other-machine.json --json")
 
@@ -49,14 +51,14 @@ def _plan(args: argparse.Namespace, context: Context, asked: dict[str, int]) -> 
         from blazar.store.shape import read_shape
         from blazar.store.splits import neighbours
         settings = {**effective(context.config, path.stem), **asked}
-        found = plan(read_shape(neighbours(path)), demand_of(settings), _machine(args, context))
+        found = plan(read_shape(neighbours(path)), demand_of(settings), _machine(args, context, settings))
         return path.name, found.to_dict(), False
     model = context.store.get(args.model)
     if model.facts.format != "gguf":
         raise NotGguf(model=model.name, format=model.facts.format)
     settings = {**effective(context.config, model.name, model.preset.settings()), **asked}
     pair = pair_of(model, context.store.every())
-    return model.name, plan_installed(model, settings, _machine(args, context), pair).to_dict(), True
+    return model.name, plan_installed(model, settings, _machine(args, context, settings), pair).to_dict(), True
 
 
 def _beside(context: Context, model: str, asked: dict[str, int]) -> dict[str, Any]:
@@ -66,22 +68,23 @@ def _beside(context: Context, model: str, asked: dict[str, int]) -> dict[str, An
     return {key: told["explained"][key] for key in ("loaded", "goes", "refused")} if told else {}
 
 
-def _machine(args: argparse.Namespace, context: Context) -> "Machine":
-    """The machine that is meant. The cards of this one count only if its engine can use them."""
+def _machine(args: argparse.Namespace, context: Context, settings: Mapping[str, Any]) -> "Machine":
+    """The machine that is meant, with its workers. The cards of this one count only if its engine can use them."""
     from blazar.cli.census import census_of
     from blazar.engines.builds import Builds, uses_cards
     from blazar.engines.routing import find_program
+    from blazar.engines.rpc import machine_with, split_addresses, workers_at
     from blazar.errors import LoadFailed
-    from blazar.planner.machine import machine_of
     census = census_of(args.census, context.out)
+    workers = workers_at(split_addresses(settings.get("rpc_servers") or ""))
     if args.census is not None:
-        return machine_of(census)
+        return machine_with(census, workers)
     builds = Builds(context.located.paths).every()
     try:
         program = find_program(args.model, context.env.get("BLAZAR_ENGINE_PATH"), context.env, builds)
     except LoadFailed:
-        return machine_of(census)
-    return machine_of(census, cards=uses_cards(program, builds))
+        return machine_with(census, workers)
+    return machine_with(census, workers, uses_cards(program, builds))
 
 
 def _whole(text: str) -> int:

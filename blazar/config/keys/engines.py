@@ -4,7 +4,8 @@ from blazar.config.setting import Setting, Table
 from blazar.config.tables import lanes
 from blazar.config.types import Choice, Int, Text
 
-RPC_ENDPOINTS = Text(r"[^\s,:]+:\d{1,5}(,[^\s,:]+:\d{1,5})*", like='host:port, several separated by commas')
+_PORT = r"(?!0+(?:,|$))(?:[0-5]?\d{1,4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5])"
+RPC_ENDPOINTS = Text(rf"[^\s,:]+:{_PORT}(,[^\s,:]+:{_PORT})*", like='host:port, several separated by commas')
 
 SETTINGS = (
     Setting("engine_asset", Text(r"[A-Za-z0-9._-]+", like='"auto" or a flavour such as "vulkan"', empty=False), "auto",

@@ -20,7 +20,7 @@ SETTINGS = (
             doc="Seconds without a request after which a child is stopped; 0 = never."),
     Setting("cache_ram_mb", Int(-1), 8192, group="resources", lane="llamacpp", flag="--cache-ram",
             doc="Memory of a child's prompt cache in MiB, at most 30 % of the RAM; 0 = none, -1 = no limit."),
-    Setting("ctx_extend", Float(0, 128), 0.0, group="resources", overlay="ctx_extend",
+    Setting("ctx_extend", Float(1, 128, also=(0,)), 0.0, group="resources", overlay="ctx_extend",
             doc="Factor by which YaRN stretches the context of a model; 0 = not at all."),
     Setting("spawn_mem_guard", Bool(), True, group="resources",
             doc="Refuse a load for which the free RAM is plainly too small."),

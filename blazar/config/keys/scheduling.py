@@ -3,7 +3,7 @@
 from blazar.config.setting import Setting
 from blazar.config.types import Bool, Choice, Int, ListOf, Text
 
-CPUS = Text(r"\d+-\d+", like='a range of CPUs such as "0-7"')
+CPUS = Text(r"\d{1,4}-\d{1,4}", like='a range of CPUs such as "0-7"')
 RATIOS = Text(r"\d+(\.\d+)?(,\d+(\.\d+)?)*", like='shares such as "3,1"')
 TENSOR_PLACES = ListOf(Text(r"[^=]+=[^=]+", like='pattern=device, such as "exps=CPU"', empty=False))
 DEVICES = ListOf(Text(r"[^\s,]+", like='a device name such as "CUDA0"', empty=False))
@@ -32,7 +32,7 @@ SETTINGS = (
     Setting("tensor_split", RATIOS, "", overlay="tensor_split", lane="llamacpp", flag="--tensor-split",
             doc="Share of the model for each GPU."),
     Setting("devices", DEVICES, (), overlay="devices", lane="llamacpp", flag="--device",
-            doc="Devices that children may use; empty = all that are found."),
+            doc="Devices that children may use, named as `blazar doctor` does; empty = all that are found."),
     Setting("override_tensor", TENSOR_PLACES, (), overlay="override_tensor", lane="llamacpp", flag="--override-tensor",
             doc="Devices for single tensors, by pattern."),
     Setting("tensor_preset", Choice("", "moe-cpu-offload"), "", lane="llamacpp", flag="--cpu-moe", written=bool,

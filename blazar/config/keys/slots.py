@@ -28,9 +28,9 @@ SETTINGS = (
     Setting("cpu_ffn_n", Int(0, 4096), 0, overlay="cpu_ffn_n", lane="llamacpp", flag="--n-cpu-ffn",
             doc="Layers whose feed-forward part is kept in RAM."),
     Setting("sessions", Bool(), True,
-            doc="Save and restore the KV cache of slots on disk."),
+            doc="Let engines keep the KV cache of their slots on disk."),
     Setting("session_bank", Bool(), True,
             doc="Save a child's slots when it is evicted and restore them when it comes back."),
     Setting("session_keep_secs", Int(0), 900,
-            doc="Seconds for which a saved session is kept for its slot; 0 = off."),
+            doc="Seconds for which a saved session is pinned: others that are older go before it; 0 = off."),
 )

@@ -35,7 +35,7 @@ FIELDS = (
     Setting("cache_type_k", Choice(*GRADES), None, doc="Precision of the keys."),
     Setting("cache_type_v", Choice(*GRADES), None, doc="Precision of the values."),
     Setting("kv_unified", Bool(), None, doc="One KV pool for all slots."),
-    Setting("ctx_extend", Float(0, 128), None, doc="YaRN factor."),
+    Setting("ctx_extend", Float(1, 128, also=(0,)), None, doc="YaRN factor."),
     Setting("cpu_moe_n", Int(0, 4096), None, doc="Layers whose experts are kept in RAM."),
     Setting("cpu_ffn_n", Int(0, 4096), None, doc="Layers whose feed-forward part is kept in RAM."),
     Setting("override_tensor", TENSOR_PLACES, None, doc="Devices for single tensors."),

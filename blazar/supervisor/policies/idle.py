@@ -1,6 +1,6 @@
 """Evicts a child that nobody has used for its keep-alive time."""
 
-from blazar.supervisor.actions import Action, Evict
+from blazar.supervisor.actions import Evict
 from blazar.supervisor.snapshot import Snapshot
 from blazar.supervisor.states import State
 
@@ -8,9 +8,9 @@ FIRST_USE = 5.0
 """Seconds that a child waits for the request it was loaded for, even when it is to go right after it."""
 
 
-def decide(now: float, snapshot: Snapshot) -> list[Action]:
+def decide(now: float, snapshot: Snapshot) -> list[Evict]:
     """The clock of a child runs from the end of its last request, and stands still while one is in flight."""
-    actions: list[Action] = []
+    actions: list[Evict] = []
     for child in snapshot.children:
         if child.state is not State.READY or child.in_flight or child.keep_alive < 0:
             continue

@@ -64,7 +64,8 @@ def test_dict_and_back_over_json(tmp_path):
 @pytest.mark.parametrize("name", [name for name, setting in SETTINGS.items() if setting.group])
 def test_group_spelling(name, tmp_path):
     setting = SETTINGS[name]
-    value = {"int": 1024, "float": -0.5 if "logprob" in name else 0.5, "bool": not setting.default,
+    number = {"ctx_extend": 1.5, "whisper_logprob_thold": -0.5}.get(name, 0.5)
+    value = {"int": 1024, "float": number, "bool": not setting.default,
              "str[]": ["--x"] if "args" in name else ["https://a:1" if name == "cors_origins" else "a:1"]}.get(
         setting.type.toml_type)
     if value is None:

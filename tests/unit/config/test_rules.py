@@ -1,14 +1,20 @@
 """Every rule refuses its refused example and accepts its accepted one."""
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 
+from blazar.config.engine_rules import LLAMA_PLANNED, LLAMA_RESERVED, LLAMA_VARIABLES
+from blazar.config.exposure_rules import TOOL_FLAGS, TOOL_VARIABLES, tools_offered
 from blazar.config.rules import RULES
 from blazar.errors import ConfigRefused
 from tests.support.config_files import load_text
 
 
 def test_names_are_unique():
-    assert len({rule.name for rule in RULES}) == len(RULES) == 43
+    assert len({rule.name for rule in RULES}) == len(RULES) == 46
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
@@ -105,3 +111,78 @@ def test_sglang_of_an_override_is_seen_over_the_general_one(tmp_path):
     load_text(text, tmp_path)
     with pytest.raises(ConfigRefused, match="line 4, key `retraction_policy`"):
         load_text(text.replace("true", "false"), tmp_path)
+
+
+HELP = [(Path(__file__).parents[2] / f"data/help/llama-server-{build}.txt").read_text()
+        for build in ("b10434", "b11434")]
+"""What llama-server says of its flags."""
+
+
+def flags_that(words: str) -> list[str]:
+    """The flags of llama-server of which the help says `words`, in each of their spellings."""
+    found = [line for text in HELP for line in text.splitlines() if re.match("-", line) and re.search(words, line)]
+    assert found, words
+    return sorted({flag for line in found for flag in re.findall(r"(?<![\w-])--?[a-z][\w.-]*", line)})
+
+
+def override(*words: str) -> str:
+    return f"[model_overrides.m]\nextra_args = {json.dumps(words)}"
+
+
+@pytest.mark.parametrize("flag", [*flags_that("and exit|completion script|list of models in cache"), "--list_devices"])
+def test_a_flag_with_which_the_engine_ends_is_refused(flag, tmp_path):
+    with pytest.raises(ConfigRefused, match="prints something and ends"):
+        load_text(override(flag), tmp_path)
+
+
+@pytest.mark.parametrize("flag", flags_that("can download weights"))
+def test_a_flag_that_takes_another_model_is_refused(flag, tmp_path):
+    with pytest.raises(ConfigRefused, match="another model"):
+        load_text(override(flag), tmp_path)
+
+
+@pytest.mark.parametrize("flag", sorted({*LLAMA_RESERVED, *LLAMA_PLANNED}))
+def test_what_blazar_sets_is_refused_however_it_is_written(flag, tmp_path):
+    spellings = [override(flag, "1"), override(f"{flag}=1"), override("--threads", "4", flag)]
+    spellings += [override("--" + flag[2:].replace("-", "_"))] if flag.startswith("--") else []
+    for text in spellings:
+        with pytest.raises(ConfigRefused, match="is set by Blazar itself"):
+            load_text(text, tmp_path)
+
+
+def test_variables_of_reserved_flags_are_those_that_the_engine_reads(tmp_path):
+    known = {name for text in HELP for name in re.findall(r"env: (LLAMA_[A-Z_]+)", text)}
+    assert TOOL_VARIABLES & known >= {"LLAMA_ARG_TOOLS", "LLAMA_ARG_AGENT", "LLAMA_ARG_MCP_SERVERS_CONFIG",
+                                      "LLAMA_ARG_MCP_SERVERS_JSON", "LLAMA_ARG_UI_MCP_PROXY"}
+    reserved = LLAMA_VARIABLES & known
+    assert reserved >= {"LLAMA_API_KEY", "LLAMA_ARG_HOST", "LLAMA_ARG_PORT", "LLAMA_ARG_MODEL", "LLAMA_ARG_CTX_SIZE",
+                        "LLAMA_ARG_N_PARALLEL", "LLAMA_ARG_HF_REPO", "LLAMA_ARG_MODELS_DIR", "LLAMA_ARG_SSL_KEY_FILE"}
+    for name in reserved:
+        with pytest.raises(ConfigRefused, match=f"key `{name}`.*is set by Blazar itself"):
+            load_text(f'[engine_env]\n{name} = "x"', tmp_path)
+
+
+OFFERS = [*(override(flag, "x") for flag in TOOL_FLAGS), *(override(flag.replace("-", "_").replace("__", "--", 1), "x")
+                                                           for flag in TOOL_FLAGS if flag.startswith("--")),
+          *(f'[engine_env]\n{name} = "all"' for name in TOOL_VARIABLES)]
+
+
+@pytest.mark.parametrize("text", OFFERS)
+def test_tools_are_kept_from_a_network_without_keys_however_they_are_asked_for(text, tmp_path):
+    with pytest.raises(ConfigRefused, match="run programs on this machine"):
+        load_text(f'host = "0.0.0.0"\n{text}', tmp_path)
+    load_text(f'host = "0.0.0.0"\nkeys = [{{key = "s"}}]\n{text}', tmp_path)
+    assert list(tools_offered(load_text(text, tmp_path).as_dict()))
+
+
+@pytest.mark.parametrize("path", ["", "/a,b", "/a:b", '/a"b'])
+def test_adapters_have_paths_that_an_engine_can_be_given(path, tmp_path):
+    with pytest.raises(ConfigRefused, match="key `path`"):
+        load_text(f"[[model_overrides.m.loras]]\npath = {json.dumps(path)}", tmp_path)
+
+
+@pytest.mark.parametrize("endpoint", ["x:0", "x:65536", "x:99999", "x:", ":1", "x:1,", "x:-1", "--rpc"])
+def test_workers_have_ports_that_exist(endpoint, tmp_path):
+    with pytest.raises(ConfigRefused, match="host:port"):
+        load_text(f'rpc_servers = "{endpoint}"', tmp_path)
+    load_text('rpc_servers = "a:1,b.c:50052,10.0.0.1:65535"', tmp_path)

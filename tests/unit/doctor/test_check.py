@@ -20,7 +20,7 @@ def test_an_examination_answers_whatever_the_configuration_holds(tmp_path, confi
     located = locate({"HOME": str(tmp_path)}, str(file), str(tmp_path / "data"))
     findings = examine(Surroundings(located, {"PATH": str(tmp_path)}))
     assert len(findings) == len(CHECKS)
-    assert [finding.check for finding in findings] == ["config", "data dir", "machine", "engine", "rpc workers",
-                                                       "model", "port"]
+    assert [finding.check for finding in findings] == ["config", "data dir", "machine", "engine", "devices",
+                                                       "rpc workers", "model", "port"]
     assert findings[0].state == ("ok" if config == "port = 0\n" else "fail")
     assert not (tmp_path / "data").exists(), "looking must not create anything"

@@ -6,7 +6,10 @@ import pytest
 
 from blazar.doctor.check import Surroundings
 from blazar.doctor.machine import check_machine
-from blazar.hardware.census import read_census
+from blazar.hardware.census import Census, read_census
+from blazar.hardware.cpu import Cpu
+from blazar.hardware.device import Device
+from blazar.hardware.memory import Memory
 from blazar.paths import locate
 
 CENSUS = Path(__file__).parents[2] / "data" / "census"
@@ -26,6 +29,19 @@ def test_what_is_told_of_a_machine(tmp_path, machine, state, found):
     assert finding.state == state and found in finding.found
     assert (state == "ok") is (finding.remedy == "")
     assert state == "ok" or "nvidia-driver" in finding.remedy
+
+
+@pytest.mark.parametrize(("bus", "driver", "memory", "state"), [
+    ("0000:03:00.0", "i915", None, "warn"), ("0000:03:00.0", "i915", 16 << 30, "ok"),
+    ("0000:03:00.0", "xe", 16 << 30, "ok"), ("0000:00:02.0", "i915", None, "ok")])
+def test_a_card_whose_driver_does_not_tell_its_memory(tmp_path, bus, driver, memory, state):
+    gpu = Device("intel", bus, "Arc A770", driver, memory, id="8086:56a0")
+    finding = check_machine(Surroundings(locate({"HOME": str(tmp_path)}), {}, None,
+                                         Census(Cpu("x86_64"), Memory(8 << 30), (gpu,))))
+    assert finding.state == state
+    if state == "warn":
+        assert "i915 does not tell the memory of Arc A770, so plans count main memory alone" in finding.found
+        assert "i915.force_probe=!56a0 xe.force_probe=56a0" in finding.remedy
 
 
 def test_this_machine(tmp_path):

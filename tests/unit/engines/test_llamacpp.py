@@ -10,7 +10,7 @@ from blazar.engines.lane import Launch
 from blazar.engines.llamacpp import LlamaCpp, context_per_slot
 from blazar.engines.manifest import Manifest
 from blazar.engines.program import Program
-from blazar.errors import FlagMissing
+from blazar.errors import AdapterPathRefused, FlagMissing
 from blazar.paths import package_home
 from blazar.planner.kv import Grade
 from blazar.planner.plan import Plan
@@ -20,12 +20,12 @@ PROGRAM = Program("llamacpp", ("/usr/bin/llama-server",), "PATH")
 
 
 def command(settings=None, trained=32768, program=PROGRAM, secret=Path("/run/solo.apikey"), manifest=None,
-            companions=(), template=None, plan=None, **facts):
+            companions=(), template=None, plan=None, sessions=None, **facts):
     config = Config.from_dict(settings or {})
     return LlamaCpp(SETTINGS.values()).command(Launch(
         model="solo:q4_0", file=Path("/models/solo.gguf"), facts={"format": "gguf", "context_length": trained, **facts},
         settings=effective(config, "solo:q4_0"), program=program, secret_file=secret,
-        manifest=manifest, companions=companions, template=template, plan=plan))
+        manifest=manifest, companions=companions, template=template, plan=plan, sessions=sessions))
 
 
 def test_argv_of_an_all_default_config():
@@ -35,6 +35,14 @@ def test_argv_of_an_all_default_config():
         "--ctx-size", "16384", "--parallel", "1", "--jinja", "--api-key-file", "/run/solo.apikey",
         "--sleep-idle-seconds", "300")
     assert (made.env, made.ctx, made.slots) == ({}, 16384, 1)
+
+
+def test_where_slots_are_kept():
+    assert "/data/sessions/solo/" in (made := command(sessions=Path("/data/sessions/solo"))).argv
+    assert made.argv[made.argv.index("/data/sessions/solo/") - 1] == "--slot-save-path"
+    known = dict.fromkeys(("--model", "--ctx-size", "--parallel", "--api-key-file"))
+    old = command(sessions=Path("/s"), manifest=Manifest(flags=known))
+    assert "--slot-save-path" not in old.argv and any("--slot-save-path" in sentence for sentence in old.skipped)
 
 
 def test_a_file_with_all_defaults_gives_the_same_argv():
@@ -95,6 +103,13 @@ def test_only_gguf_is_accepted():
     assert LlamaCpp().accepts({"format": "gguf"})
     assert not LlamaCpp().accepts({"format": "safetensors"})
     assert LlamaCpp().address_flags(("127.0.0.1", 0)) == ("--host", "127.0.0.1", "--port", "0")
+
+
+@pytest.mark.parametrize("sign", [",", ":", '"'])
+def test_an_adapter_that_no_list_of_the_engine_can_name_is_refused(sign):
+    with pytest.raises(AdapterPathRefused, match=r"its adapter lies at /d.ir/a.gguf.*--data-dir"):
+        command(companions=(("adapter", Path("/fine.gguf")), ("adapter", Path(f"/d{sign}ir/a.gguf"))))
+
 
 
 def test_files_beside_the_model_have_flags_of_their_own():

@@ -362,11 +362,19 @@ def test_extra_flags_come_last_and_take_the_place_of_ours(words, gone):
     (("-b", "7", "--batch-size", "8"), {}, "--batch-size in its extra_args stands there twice"),
     (("--no-perf", "yes"), {}, "--no-perf in its extra_args takes no value, and yes follows"),
     (("--top-k", "--no-perf"), {}, "--top-k in its extra_args needs a value; write it as the next word"),
-    (("--temp",), {}, "--temp in its extra_args needs a value")])
+    (("--temp",), {}, "--temp in its extra_args needs a value"),
+    (("--temp", "1", "-"), {}, "--temp in its extra_args takes one value, and - follows too; remove -"),
+    (("--batch_size", "64"), {"batch_size": 32}, "--batch-size in its extra_args is given by batch_size already"),
+    (("--top_k", "7", "--top-k", "8"), {}, "--top-k in its extra_args stands there twice")])
 def test_extra_flags_that_cannot_be_meant(words, settings, problem):
     with pytest.raises(ExtraArgsRefused) as caught:
         extra(*words, **settings)
     assert caught.value.message.startswith(f"solo:q4_0 did not load: {problem}")
+
+
+def test_extra_flags_are_read_as_the_engine_reads_them():
+    assert extra("--top_k", "7")[-2:] == ("--top-k", "7") and extra("--temp", "a_b")[-1] == "a_b"
+    assert extra("--control-vector-layer-range", "1", "9")[-3:] == ("--control-vector-layer-range", "1", "9")
 
 
 def test_a_misspelled_extra_flag_is_refused_before_anything_starts():

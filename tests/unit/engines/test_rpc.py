@@ -2,52 +2,18 @@ import json
 import socket
 import struct
 import subprocess
-import threading
-from contextlib import contextmanager
 
 import pytest
 
 from blazar.cli.main import main
 from blazar.engines import rpc
 from blazar.errors import RpcWorkersGone
+from blazar.hardware.census import Census
+from blazar.hardware.cpu import Cpu
+from blazar.hardware.memory import Memory
+from tests.servers.rpc_worker import answering, server
 from tests.support.built_engines import built
 from tests.support.waiting import until
-
-
-@contextmanager
-def server(*plays):
-    """What listens at the address; each connection is given to the next of `plays`, the last one to all others."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        opened = []
-
-        def serve():
-            for number in range(100):
-                try:
-                    sock, _ = listener.accept()
-                except OSError:
-                    return
-                opened.append(sock)
-                plays[min(number, len(plays) - 1)](sock)
-        threading.Thread(target=serve, daemon=True).start()
-        yield f"127.0.0.1:{listener.getsockname()[1]}"
-        listener.shutdown(socket.SHUT_RDWR)
-        for sock in opened:
-            sock.close()
-
-
-def answering(hello_size, *devices):
-    """A worker of a protocol whose hello is asked with so many bytes."""
-    def play(sock):
-        while head := sock.recv(9):
-            command, size = struct.unpack("<BQ", head)
-            request = sock.recv(size) if size else b""
-            if command == 14 and size != hello_size:
-                sock.close()
-                return
-            answer = {14: bytes([7, 0, 2]), 15: struct.pack("<I", len(devices)),
-                      11: struct.pack("<QQ", *devices[request[0]]) if size == 4 else b""}[command]
-            sock.sendall(struct.pack("<Q", len(answer)) + answer)
-    return play
 
 
 @pytest.mark.parametrize("hello_size", [24, 0])
@@ -93,6 +59,18 @@ def test_who_is_gone_is_named():
 
 def test_addresses_of_a_setting():
     assert rpc.split_addresses("a:1, b:2,a:1,") == ["a:1", "b:2"]
+
+
+def test_a_machine_with_workers_tells_each_by_what_it_answered():
+    census = Census(Cpu("x86_64"), Memory(total=8 << 30))
+    found = rpc.machine_with(census, [
+        rpc.Worker("a:1", "ready", "7.0.0", ((60 << 30, 80 << 30),)), rpc.Worker("b:1", "busy", problem="x"),
+        rpc.Worker("c:1", "ready", "7.0.0", ((1 << 30, 8 << 30), (6 << 30, 8 << 30))),
+        rpc.Worker("d:1", "gone", problem="No route to host")], now=True)
+    assert [(card.name, card.memory >> 30, card.budget >> 30) for card in found.workers] == [
+        ("a:1", 80, 60), ("c:1 device 0", 8, 1), ("c:1 device 1", 8, 6)]
+    assert (found.silent, found.gone) == (("b:1",), (("d:1", "No route to host"),))
+    assert all(card.index is None for card in found.workers)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,10 @@ from blazar.hardware.memory import Memory
 from blazar.hardware.numa import Node
 from blazar.hardware.nvidia import Nvidia, ask_nvml, read_driver
 from blazar.hardware.vulkan import Icd, read_icds
+from blazar.planner.demand import Demand
+from blazar.planner.machine import machine_of
+from blazar.planner.planner import plan
+from blazar.store.shape import Layer, Shape
 from tests.support.tree import grow
 
 STUBS = Path(__file__).parent.parent.parent / "stubs"
@@ -163,6 +168,21 @@ def test_names_ids_and_what_xe_and_amdgpu_tell_of_memory(tmp_path):
         Device("amd", "0000:05:00.0", "Radeon Pro", id="1002:1586"))
 
 
+def test_what_i915_tells_of_memory(tmp_path):
+    """Intel's own releases write these two files beside the kernel's; in a processor's graphics they hold 0."""
+    place = "sys/bus/pci/devices/0000:{}/drm/{}"
+    found = census(grow(tmp_path, {
+        **pci("0000:00:02.0", "0x8086", "0x030000", "i915"), **pci("0000:03:00.0", "0x8086", "0x038000", "i915"),
+        **pci("0000:04:00.0", "0x8086", "0x030000", "i915"),
+        f"{place.format('00:02.0', 'card0')}/lmem_total_bytes": "0\n",
+        f"{place.format('03:00.0', 'renderD129')}/lmem_total_bytes": "7\n",
+        f"{place.format('03:00.0', 'card1')}/lmem_total_bytes": "17079205888\n",
+        f"{place.format('03:00.0', 'card1')}/lmem_avail_bytes": "17000000000\n",
+        f"{place.format('04:00.0', 'card2')}/gt_max_freq_mhz": "2400\n"}), no_nvml)
+    assert found.gpus is not None
+    assert [(gpu.memory, gpu.free) for gpu in found.gpus] == [(None, None), (17079205888, 17000000000), (None, None)]
+
+
 @pytest.mark.parametrize(("device", "expected"), [
     (Device("nvidia", memory=24 << 30), True), (Device("nvidia", memory=2 << 30), True), (Device("nvidia"), False),
     (Device("amd", memory=24 << 30, shared=256 << 30), True),
@@ -191,11 +211,11 @@ def test_there_are_machines_of_every_kind():
 
 @pytest.mark.parametrize(("content", "reason"), [
     ("", "it is none, or of another version (Expecting value"), ("[]", "it is none"), ("{}", "it is none"),
-    ('{"cpu": {"machine": "x"}, "memory": {"total": "many"}}', "a size is no whole number of bytes"),
-    ('{"cpu": {"machine": "x"}, "memory": {"total": -1}}', "a size is no whole number of bytes"),
-    ('{"cpu": {"machine": "x"}, "memory": {}, "gpus": [{"vendor": 7}]}', "a GPU's name is no text"),
+    ('{"cpu": {"machine": "x"}, "memory": {"total": "many"}}', 'total cannot be "many"'),
+    ('{"cpu": {"machine": "x"}, "memory": {"total": -1}}', "total cannot be -1"),
+    ('{"cpu": {"machine": "x"}, "memory": {}, "gpus": [{"vendor": 7}]}', "vendor cannot be 7"),
     ('{"cpu": {"machine": "x"}, "memory": {}, "gpus": [{"vendor": "amd", "colour": 1}]}', "of another version"),
-    ('{"cpu": {"machine": "x"}, "memory": {}, "variables": {"CUDA_VISIBLE_DEVICES": 1}}', "a variable is no text"),
+    ('{"cpu": {"machine": "x"}, "memory": {}, "variables": {"CUDA_VISIBLE_DEVICES": 1}}', "variables cannot be "),
     ("[" * 100_000, "it is none"), (None, "it cannot be read (No such file or directory)")])
 def test_what_is_no_census_is_refused(tmp_path, content, reason):
     path = tmp_path / "census.json"
@@ -204,3 +224,39 @@ def test_what_is_no_census_is_refused(tmp_path, content, reason):
     with pytest.raises(CensusRefused) as caught:
         read_census(path)
     assert reason in caught.value.message and "`blazar doctor --census FILE` saves one" in caught.value.message
+
+
+ODD = (None, "", -1, 0, 2**63, 2**70, 1.5, "x", True, [], {}, [None], [7], {"a": 1}, "\0", 1e999)
+
+
+def places(value, place=()):
+    """Every place within a value that JSON can write; of a list the first two."""
+    yield place
+    inner = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
+    for name, one in inner:
+        yield from places(one, (*place, name))
+
+
+def with_odd(value, place, odd):
+    """A copy of `value` that holds `odd` at `place`."""
+    if not place:
+        return odd
+    changed = dict(value) if isinstance(value, dict) else list(value)
+    changed[place[0]] = with_odd(changed[place[0]], place[1:], odd)
+    return changed
+
+
+@pytest.mark.parametrize("name", ["two-24", "container-4gib"])
+def test_whatever_stands_anywhere_in_a_census_it_is_planned_with_or_refused(name, tmp_path):
+    [path] = [path for path in RECORDED if path.stem == name]
+    told = {key: value for key, value in json.loads(path.read_text()).items() if not key.startswith("_")}
+    file, read = tmp_path / "census.json", 0
+    for place in places(told):
+        for odd in ODD:
+            file.write_text(json.dumps(with_odd(told, place, odd)))
+            with suppress(CensusRefused):
+                found = read_census(file)
+                assert plan(Shape("llama", 4096, (Layer(weights=9, keys=64, values=64),), 1, 1), Demand(),
+                            machine_of(found)).to_dict()
+                read += 1
+    assert read > 50

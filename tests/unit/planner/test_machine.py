@@ -51,6 +51,7 @@ def census(gpus, **variables):
     ("1", "PCI_BUS_ID", [8]), ("1,0", "PCI_BUS_ID", [8, 24]), ("", "PCI_BUS_ID", []), ("-1", "PCI_BUS_ID", []),
     ("0,7,1", "PCI_BUS_ID", [24]), ("1,1", "PCI_BUS_ID", [8]), ("GPU-2", None, [8]),
     ("GPU-1aaa,GPU-2aaa", None, [24, 8]), ("GPU-", None, []), ("MIG-7", None, []),
+    ("²", "PCI_BUS_ID", []), ("٣", "PCI_BUS_ID", []), ("9" * 5000, "PCI_BUS_ID", []), ("0,1\udcff", "PCI_BUS_ID", [24]),
     # in an order that nobody knows the smaller ones are counted
     ("0", None, [8]), ("1", None, [8]), ("0,1", None, [8, 24]),
 ])

@@ -9,6 +9,7 @@ from blazar.planner.kv import Grade
 from blazar.planner.machine import Card, Machine
 from blazar.planner.plan import MAIN_MEMORY, Plan, Refusal
 from blazar.planner.planner import plan
+from blazar.planner.program import PROGRAM
 from blazar.store.shape import Layer, Shape
 from tests.support.known_models import KNOWN
 from tests.support.plan_table import TABLE, cell, lines
@@ -26,8 +27,9 @@ def test_the_golden_table():
     #    Weights 136.3 MiB, of which 28.7 MiB of embeddings are copied to the card as head: 136.3 - 28.7 + 28.7.
     #    One pass: 512 x ((5 x 576 + 3 x 1536) x 4 + 32768 cells x 2) + logits = 47.4 MiB. In all 903.6 MiB.
     ("smollm2-135m", "two-24", "8192 x 4, f16, 903.6 MiB, on 1 card"),
-    # 2. The same in main memory: one slot, so 180 MiB of cache, and the embeddings only once.
-    ("smollm2-135m", "no-gpu", "8192 x 1, f16, in main memory, 339.1 MiB"),
+    # 2. The same in main memory: one slot, so 180 MiB of cache and 22.8 MiB for a pass, and the embeddings only once:
+    #    339.1 MiB. The engine itself: 16 MiB, and 49152 x (170 + 240) bytes of vocabulary, 19.2 MiB.
+    ("smollm2-135m", "no-gpu", "8192 x 1, f16, in main memory, 374.3 MiB"),
     # 3. 128 KiB a token x 16384 = 2.0 GiB a slot. 4.3 GiB on the card + 0.15 GiB: with one slot 6.4 GiB, with a
     #    second 8.4 GiB, and 90 % of 8188 MiB are 7.2 GiB.
     ("llama-3.1-8b", "laptop-8gb", "16384 x 1, f16, 6.4 GiB, on 1 card"),
@@ -42,19 +44,20 @@ def test_the_golden_table():
     # 7. Four slots at f16 are 20 GiB: 59.5 GiB of 71.7 GiB on one H100.
     ("llama-3.3-70b", "eight-80", "16384 x 4, f16, 59.5 GiB, on 1 card"),
     # 8. 4.5 GiB of weights alone are more than 90 % of 4 GiB: nothing helps.
-    ("llama-3.1-8b", "container-4gib", "no: needs 5.2 GiB, there are 3.6 GiB"),
-    # 9. 1.8 + 1.75 GiB (112 KiB a token) + 0.1 = 3.7 GiB is more than 3.6 GiB; as q8_0 0.93 GiB: 2.8 GiB.
-    ("llama-3.2-3b", "container-4gib", "16384 x 1, q8_0, in main memory, 2.8 GiB"),
+    ("llama-3.1-8b", "container-4gib", "no: needs 5.3 GiB, there are 3.6 GiB"),
+    # 9. 1.81 + 1.75 GiB (112 KiB a token) + 0.1 + 0.07 = 3.7 GiB is more than 3.6 GiB; as q8_0 0.93 GiB: 2.9 GiB.
+    ("llama-3.2-3b", "container-4gib", "16384 x 1, q8_0, in main memory, 2.9 GiB"),
     # 10. Of 26 layers with a window of 128 + 512, padded to 768, little is kept; 24 x 2880 x 32 experts is most of it.
     #     11.2 GiB on 7.2 GiB: the experts of 10 layers, 0.44 GiB each, go to main memory.
     ("gpt-oss-20b", "laptop-8gb",
      "16384 x 1, q8_0, 6.9 GiB, on 1 card, experts of 10 layers in main memory"),
-    # 11. Cards without a driver, and GPUs that share main memory, count as main memory.
-    ("qwen3-8b", "driver-missing", "16384 x 1, f16, in main memory, 7.0 GiB"),
-    ("qwen3-8b", "unified-arm", "16384 x 1, f16, in main memory, 7.0 GiB"),
+    # 11. Cards without a driver, and GPUs that share main memory, count as main memory: 4.6 + 2.25 GiB (144 KiB a
+    #     token) + 0.1 for a pass + 0.07 for the engine.
+    ("qwen3-8b", "driver-missing", "16384 x 1, f16, in main memory, 7.1 GiB"),
+    ("qwen3-8b", "unified-arm", "16384 x 1, f16, in main memory, 7.1 GiB"),
     # 12. Only one of two cards is to be seen: 70B goes partly to main memory, and nothing is pinned.
     ("llama-3.3-70b", "cards-hidden",
-     "16384 x 1, q8_0, 21.5 GiB, on 1 card, 41 layers on cards, 21.5 GiB in main memory"),
+     "16384 x 1, q8_0, 21.5 GiB, on 1 card, 41 layers on cards, 21.6 GiB in main memory"),
 ])
 def test_cells_by_hand(model, machine, expected):
     assert cell(model, machine) == expected
@@ -99,6 +102,17 @@ def test_what_does_not_fit_on_the_last_rung_goes_to_main_memory_with_a_warning()
     assert [(part.place, part.layers) for part in found.parts] == [("card0", 8), (MAIN_MEMORY, 3)]
     assert found.warnings == ("3 of 11 layers go to main memory, since the cards are too small: answers will be slow; "
                               "a smaller ctx or build may fit",)
+
+
+def why_the_grade(found):
+    return next(line.reason for line in found.lines if line.what == "kv cache").partition(";")[0]
+
+
+def test_the_reason_of_a_grade_is_the_one_it_was_chosen_for():
+    assert why_the_grade(planned(machine(24.0))) == "the finest that fits"
+    assert why_the_grade(planned(machine(1.0))) == "since the cards do not hold all of the model"
+    assert why_the_grade(planned(machine(1.0), Demand(keys="q8_0"))) == "set by hand"
+    assert why_the_grade(planned(machine())) == "the finest that fits"
 
 
 def test_a_card_too_small_for_one_layer_takes_only_the_head_or_nothing():
@@ -157,7 +171,10 @@ def test_cards_without_numbers_are_not_pinned():
 
 def test_a_worker_that_tells_nothing_makes_that_nothing_is_placed():
     found = planned(replace(machine(1.0), silent=("far:1",)))
-    assert (found.gpu_layers, found.env) == (None, {}) and found.warnings[0].startswith("rpc_servers says where")
+    assert (found.gpu_layers, found.env) == (None, {})
+    assert found.warnings[0] == "the RPC worker far:1 serves another client, so its memory is not known"
+    assert found.warnings[1].startswith("rpc_servers says where")
+    assert {line.what: line.value for line in found.lines}["worker far:1"] == "unknown"
 
 
 def test_workers_add_their_memory():
@@ -165,6 +182,40 @@ def test_workers_add_their_memory():
     found = planned(machine(2.0, workers=(2.0,)), Demand(ctx=4096, slots=1))
     assert found.grade == Grade() and [part.place for part in found.parts] == ["far0:50052", "card0", MAIN_MEMORY]
     assert planned(machine(workers=(4.0, 4.0)), Demand(ctx=4096, slots=1)).parts[0].place == "far0:50052"
+
+
+def test_an_engine_with_workers_spreads_over_all_that_there_is():
+    found = planned(machine(8.0, workers=(8.0, 16.0)), Demand(ctx=4096, slots=1))
+    # One card has room for all 11 pieces, and yet: a quarter, a half, a quarter.
+    assert [(part.place, part.layers) for part in found.parts] == [
+        ("far0:50052", 3), ("far1:50052", 5), ("card0", 3), (MAIN_MEMORY, 0)]
+    assert (found.env, found.gpu_layers, "tensor_split" in found.settings) == ({}, None, False), "the engine divides it"
+    told = {line.what: (line.value, line.reason, line.setting) for line in found.lines}
+    assert told["worker far1:50052"] == ("16.0 GiB of 16.0 GiB", "what is free of it", "rpc_servers")
+
+
+def test_spilling_beside_workers_counts_them():
+    alone, helped = planned(machine(1.0)), planned(machine(1.0, workers=(0.7,)))
+    # As q8_0 a layer takes 236 MiB: of 1020 MiB the head and four, of 713 three more.
+    assert (alone.gpu_layers, helped.gpu_layers) == (5, 8)
+    assert helped.warnings[0].startswith("3 of 11 layers go to main memory, since the workers and the cards are too sm")
+
+
+def test_a_worker_that_is_gone_is_planned_without_and_named():
+    here = replace(machine(24, ram=0.5), gone=(("far:1", "Connection refused"),))
+    found = planned(here, Demand(ctx=4096, slots=1))
+    assert found.parts == planned(machine(24, ram=0.5), Demand(ctx=4096, slots=1)).parts
+    assert found.warnings == ("the RPC worker far:1 does not answer (Connection refused): the plan is without it, and "
+                              "a load is refused until it does",)
+    refused = plan(TEN, Demand(ctx=4096), replace(here, cards=()))
+    assert isinstance(refused, Refusal) and refused.levers[0] == "start the RPC worker far:1, which does not answer"
+    assert ("worker far:1", "nothing") in {(line.what, line.value) for line in refused.lines}
+
+
+def test_a_refusal_counts_the_workers():
+    refused = plan(TEN, Demand(ctx=65536), machine(ram=1.0, workers=(1.0, 2.0)))
+    assert isinstance(refused, Refusal) and refused.limit == 4 * GIB
+    assert refused.where == "90% of the workers and main memory together"
 
 
 @pytest.mark.parametrize(("demand", "card", "expected"), [
@@ -195,7 +246,7 @@ def test_one_that_was_asked_for_never_does():
 def test_main_memory_alone():
     found = planned(machine())
     assert (found.slots, found.gpu_layers, found.env, len(found.parts)) == (1, None, {}, 1)
-    assert found.total == (1000 + 100) * MIB + 2560 * MIB + found.parts[0].compute
+    assert found.total == (1000 + 100) * MIB + 2560 * MIB + found.parts[0].compute + PROGRAM
     assert planned(machine(ram=2.5)).grade == Grade("q8_0", "q8_0")
     assert planned(machine(ram=1.5), Demand()).ctx == 2048
 
@@ -219,7 +270,8 @@ def test_what_can_never_fit_is_refused_with_numbers_and_levers(here, demand, sha
     found = plan(shape, demand, here)
     assert isinstance(found, Refusal) and found.levers == levers
     assert found.needed > found.limit == here.ram + sum(card.budget for card in here.cards)
-    assert [line.what for line in found.lines] == ["weights", "kv cache", "compute", "needed", "to be had"]
+    assert [line.what for line in found.lines] == ["weights", "kv cache", "compute", "program", "needed",
+                                                    "to be had"]
 
 
 @pytest.mark.parametrize("placed", ["tensor_split", "extra_args"])

@@ -1,7 +1,17 @@
 """Which layers keep what, out of headers as publishers write them."""
 
+import json
+import math
+from dataclasses import astuple
+
 import pytest
 
+from blazar.hardware.census import Census
+from blazar.hardware.cpu import Cpu
+from blazar.hardware.memory import Memory
+from blazar.planner.demand import Demand
+from blazar.planner.machine import machine_of
+from blazar.planner.planner import plan
 from blazar.store.gguf import Header
 from blazar.store.shape import Shape, read_shape, shape_of
 from tests.support import raw_gguf
@@ -141,10 +151,13 @@ def test_a_file_and_a_set_of_files(tmp_path):
         (tmp_path / name).write_bytes(raw + b"\0" * 4096)
         return tmp_path / name
 
-    parts = [write("a", 0, [tensor("token_embd.weight", [64])]),
+    parts = [write("a", 0, [tensor("token_embd.weight", [64], Q4_0)]),
              write("b", 1, [tensor("blk.0.attn_q.weight", [64], Q4_0), tensor("output.weight", [32])])]
     found = read_shape(parts)
-    assert (found.entry, found.layers[0].weights, found.head) == (256, 36, 128)
+    assert (found.entry, found.layers[0].weights, found.head) == (36, 36, 128)
+    assert found.rearranged == 36, "what is read by rows stays as it is"
+    parts[1] = write("b", 1, [tensor("blk.0.attn_q.weight", [64], Q4_0)])
+    assert read_shape(parts).rearranged == 0, "what lies behind all others is given back"
 
 
 def test_odd_numbers_harm_nothing():
@@ -153,3 +166,32 @@ def test_odd_numbers_harm_nothing():
     assert kept("llama", arrays={"attention__head_count_kv": [-1, 8]}, **LLAMA)[0] == (0, 0, 0, 0)
     assert kept("llama", block_count=1, embedding_length=-5, attention__head_count="many") == [(0, 0, 0, 0)]
     assert kept("llama", arrays={"attention__head_count_kv": [1.5, 2.5]}, **LLAMA)[0][0] in (0, 128, 1024)
+
+
+NAMES = ("context_length", "block_count", "embedding_length", "feed_forward_length", "attention.head_count",
+         "attention.head_count_kv", "attention.key_length", "attention.value_length", "attention.sliding_window",
+         "attention.sliding_window_pattern", "attention.shared_kv_layers", "attention.recurrent_layers",
+         "expert_used_count", "expert_feed_forward_length", "nextn_predict_layers", "vocab_size", "pooling_type",
+         "full_attention_interval", "wkv.head_size", "shortconv.l_cache", "kda.head_dim", "ssm.conv_kernel",
+         "ssm.inner_size", "ssm.state_size", "ssm.group_count")
+LIES = (0, -1, 2**31, 2**63 - 1, 2**64 - 1, -2**63, 0.5, math.nan, math.inf, -math.inf, True, "x", (), (4, 4, 4), (-1,),
+        (2**64 - 1, 0, 2**63), (math.nan, math.inf, -math.inf), (True, False), (0,))
+"""What a file may hold where a size belongs; tuples stand for arrays."""
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gemma3", "mamba", "rwkv7", "qwen3next", "lfm2", "jamba", "bert",
+                                          "deepseek2", "kimi-linear", "falcon-h1", "nemotron_h", "gemma3n", "other"])
+def test_a_file_that_lies_is_planned_or_refused_in_words(architecture):
+    """Alone and all together: no number stops the arithmetic, and no size comes out negative."""
+    honest = {"block_count": 3, "embedding_length": 64, "attention.head_count": 4, "context_length": 4096}
+    machines = (machine_of(Census(Cpu("x86_64"), Memory(total=8 << 30))), machine_of(Census(Cpu("x86_64"), Memory())))
+    for lie in LIES:
+        for told in (*([name] for name in NAMES), NAMES, (*NAMES[:1], *NAMES[2:])):
+            given = {**honest, **dict.fromkeys(told, lie)}
+            arrays = {f"{architecture}.{name}": one for name, one in given.items() if isinstance(one, tuple)}
+            metadata = {f"{architecture}.{name}": one for name, one in given.items() if not isinstance(one, tuple)}
+            shape = shape_of(Header(3, 0, {"general.architecture": architecture, **metadata}, arrays,
+                                    tensor_bytes={"token_embd.weight": 4096, "blk.0.ffn_up.weight": 4096}))
+            assert all(min(astuple(layer)) >= 0 for layer in shape.layers), (lie, told)
+            for machine in machines:
+                assert json.dumps(plan(shape, Demand(), machine).to_dict(), allow_nan=False)

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from blazar.errors import (
 from blazar.models.alias import Alias
 from blazar.models.base import close_database
 from blazar.paths import Paths
+from blazar.store.locks import locked
 from blazar.store.store import Store
 from tests.support.raw_gguf import gguf_bytes, write_gguf
 
@@ -240,6 +242,14 @@ def test_a_folder_that_is_gone_is_told(store, tmp_path):
     store.paths.incoming.write_text("in the way")
     with pytest.raises(StoreUnwritable, match="Not a directory"):
         store.install_file(file)
+
+
+def test_a_run_folder_that_was_taken_away_is_told(store):
+    store.list()
+    shutil.rmtree(store.paths.run)
+    with pytest.raises(StoreUnwritable, match=r"No such file or directory.*put the folder back"), \
+            locked(store.paths.store_lock):
+        pass
 
 
 def test_a_model_larger_than_the_free_space_is_refused_at_once(store, tmp_path):

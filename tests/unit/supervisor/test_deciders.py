@@ -11,7 +11,7 @@ from blazar.planner.room import Held, Room
 from blazar.supervisor import scheduler
 from blazar.supervisor.actions import Evict, Refuse, Start, Wake
 from blazar.supervisor.policies import idle, outdated
-from blazar.supervisor.scheduler import FULL, LOOK_AGAIN
+from blazar.supervisor.scheduler import FULL, LOOK_AGAIN, NO_ROOM
 from blazar.supervisor.snapshot import ChildView, Memory, Snapshot
 from blazar.supervisor.states import LIVE, State
 
@@ -324,4 +324,25 @@ def test_who_is_idle(child, goes):
 def test_who_is_outdated():
     children = [view("new"), view("old", outdated=True, in_flight=1), view("loading", State.STARTING, outdated=True),
                 view("leaving", State.DRAINING, outdated=True)]
-    assert outdated.decide(Snapshot(tuple(children))) == [Evict("old", "its file was replaced or removed")]
+    assert outdated.decide(Snapshot(tuple(children))) == [
+        Evict("old", "its file or its socket was replaced or removed")]
+
+
+def started(actions):
+    return [action.place for action in actions if isinstance(action, Start)]
+
+
+def test_what_is_loaded_ahead_takes_free_room_only():
+    there, spare = view("there", ready_at=1.0, held=20), queued("spare", 1.0, 4, is_spare=True)
+    assert started(decide([there, spare], 2)) == started(decide([there, spare])) == ["spare"]
+    assert decide([there, spare], 1) == [Refuse("spare", NO_ROOM)]
+    assert decide([there, queued("spare", 1.0, 20, is_spare=True)]) == [Refuse("spare", NO_ROOM)]
+    assert decide([there, queued("spare", 1.0, 20, least=4, is_spare=True)]) == [Refuse("spare", NO_ROOM)]
+    actions = decide([there, spare, queued("asked", 2.0, 4)], 1)
+    assert actions == [Refuse("spare", NO_ROOM), *evicted("there", room="asked")]
+    held_back = queued("held", 0.0, 4, not_before=103.0, is_spare=True)
+    assert decide([held_back]) == [Refuse("held", NO_ROOM)]
+
+
+def test_one_that_never_fits_is_told_so_even_if_nobody_waits():
+    assert isinstance(decide([queued("large", 0.0, 99, is_spare=True)])[0].why, Refusal)

@@ -51,8 +51,9 @@ class Bench:
         self.workers = Workers(self.loop)
         loader = Loader(store, self.paths, [LlamaCpp(SETTINGS.values())],
                         lambda model, own: effective(config, model, own), str(STUB_ENGINE), None, True, tuned=tuned)
-        self.fleet = Fleet(Means(self.loop, pool, self.paths, loader.weigh, census, lambda: self.loop.post(
-            self.fleet.schedule)), self.workers, max_loaded=1, keep_alive=-1.0)
+        means = Means(self.loop, pool, self.paths, loader.weigh, census, lambda: self.loop.post(self.fleet.schedule),
+                      lambda digests: None)
+        self.fleet = Fleet(means, self.workers, max_loaded=1, keep_alive=-1.0)
         self.tuner = Tuner(self.loop, pool, self.workers, self.fleet, config, loader.loses_nothing, tuned)
         self.drains = []
         ours, theirs = socket.socketpair()

@@ -7,7 +7,9 @@ import tomllib
 
 import pytest
 
+from blazar.config.active import ACTIVE
 from blazar.config.registry import SETTINGS
+from blazar.config.waiting import waiting
 from blazar.errors import ConfigRefused, UsageRefused
 
 pytest.importorskip("blazar.cli.command")
@@ -48,7 +50,12 @@ def config(tmp_path):
 def test_list_has_every_key_once(config):
     code, out, _ = config("list", "--json", env={"BLAZAR_KEYS": "boot:hunter2"})
     entries = {entry["key"]: entry for entry in json.loads(out)}
-    assert code == 0 and list(entries) == list(SETTINGS)
+    assert code == 0 and [name for name in entries if name in SETTINGS] == list(SETTINGS)
+    fields = [name for name in entries if name not in SETTINGS]
+    assert fields == [name for name, _ in waiting(ACTIVE) if name not in SETTINGS] and "keys[].weight" in fields
+    assert all(entry["active"] is (name in ACTIVE) for name, entry in entries.items())
+    assert all((entry["waits_for"] is None) is entry["active"] for entry in entries.values())
+    assert entries["sentinel"]["waits_for"] == "the sentinel that judges answers"
     assert [entries["port"][name] for name in ("value", "origin", "group")] == [7, "file", "gateway"]
     assert entries["keys"]["origin"] == "env" and entries["host"]["origin"] == "default"
     assert [key["key"] for key in entries["keys"]["value"]] == ["(hidden)", "(hidden)"]
@@ -58,7 +65,9 @@ def test_list_has_every_key_once(config):
 def test_table(config):
     _, out, _ = config("list")
     header, *rows = out.splitlines()
-    assert header.split() == ["KEY", "VALUE", "ORIGIN", "ACTIVE", "GROUP"] and len(rows) == len(SETTINGS)
+    assert header.split() == ["KEY", "VALUE", "ORIGIN", "GROUP", "ACTIVE"] and len(rows) > len(SETTINGS)
+    [row] = [row for row in rows if row.startswith("sdcpp_tae ")]
+    assert "diffusion" in row and row.endswith("  not yet: waits for the stable-diffusion.cpp lane")
     assert "s3cret" not in out
     _, out, _ = config("list", "--changed")
     assert [line.split()[0] for line in out.splitlines()[1:]] == ["port", "keys", "model_overrides"]
