@@ -112,11 +112,10 @@ class MessageBatch(Table):
     def next(cls, now: float, resting: Iterable[str] = ()) -> Row | None:
         """The oldest request without an outcome, of no owner who is `resting`: batch owner position body."""
         cls._settle(now)
-        waiting: Any = BatchRequest.select(BatchRequest.batch, cls.owner, BatchRequest.position, BatchRequest.body).join(
-            cls, on=(cls.number == BatchRequest.batch)).where(
-            cls.ended_at.is_null(), BatchRequest.outcome.is_null(), cls.owner.not_in(list(resting))).order_by(
-            BatchRequest.batch, BatchRequest.position)
-        row: Any = waiting.limit(1).dicts().first()
+        shown = BatchRequest.batch, cls.owner, BatchRequest.position, BatchRequest.body
+        wanted = cls.ended_at.is_null(), BatchRequest.outcome.is_null(), cls.owner.not_in(list(resting))
+        row: Any = BatchRequest.select(*shown).join(cls, on=(cls.number == BatchRequest.batch)).where(*wanted).order_by(
+            BatchRequest.batch, BatchRequest.position).limit(1).dicts().first()
         return row
 
     @classmethod
@@ -133,7 +132,8 @@ class MessageBatch(Table):
     def results(cls, owner: str, id: str, after: int, page_bytes: int = PAGE_BYTES) -> tuple[list[Row], bool] | None:
         """Results (position custom_id outcome body) after that position, and whether more follow; None without such a
         batch, or while it has not ended."""
-        number: Any = cls.select(cls.number).where(cls.owner == owner, cls.id == id, cls.ended_at.is_null(False)).scalar()
+        ended = cls.owner == owner, cls.id == id, cls.ended_at.is_null(False)
+        number: Any = cls.select(cls.number).where(*ended).scalar()
         if number is None:
             return None
         here = BatchRequest.batch == number, BatchRequest.position > after

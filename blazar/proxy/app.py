@@ -20,7 +20,7 @@ from blazar.proxy.batches.inner import Inner
 from blazar.proxy.exchange import ClientGone, send_whole
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.request import REQUEST, Request
-from blazar.proxy.routes import ROUTES, Route, allowed, dialect_of, methods, resource_of
+from blazar.proxy.routes import ROUTES, Route, allowed, dialect_of, methods, resource_of, spoken
 from blazar.proxy.wire.lean import CLIENT
 from blazar.proxy.wire.request_head import glance
 from blazar.proxy.wire.sinks import SocketSink
@@ -80,7 +80,7 @@ class Application:
             request.sink.gone = request.sink.gone or isinstance(error, ClientGone)
             request.sink.abort()
             return
-        status, body = self.gateway.dialects[dialect].error(error)
+        status, body = self.gateway.dialects[spoken(dialect, request.headers)].error(error)
         if status == 401:
             headers = (*headers, ("WWW-Authenticate", "Bearer"))
         if isinstance(error, BlazarError) and error.retry_after is not None:

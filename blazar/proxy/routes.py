@@ -1,7 +1,7 @@
 """THE route table: what is served where, in which dialect, through which stages. The docs read it too."""
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,3 +114,8 @@ def resource_of(route: Route) -> Callable[[Any, Any, Route], None]:
     """The function that serves a route: it gets the Gateway, the Request and the route."""
     module, _, function = route.resource.partition(".")
     return getattr(importlib.import_module(f"blazar.proxy.resources.{module}"), function)
+
+
+def spoken(dialect: str, headers: Mapping[str, str]) -> str:
+    """The dialect of a request for a path that OpenAI and Anthropic share: Anthropic's clients tell their version."""
+    return "anthropic" if dialect == "openai" and "anthropic-version" in headers else dialect
