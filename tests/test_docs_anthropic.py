@@ -91,7 +91,8 @@ PAIRS = {
         {**CHOICE, "tool_choice": {"type": "any", "disable_parallel_tool_use": True}}),
     "thinking": ({}, {"thinking": {"type": "adaptive"}}),
     "thinking.type": ({"thinking": {"type": "adaptive"}}, {"thinking": {"type": "disabled"}}),
-    "thinking.budget_tokens": ({"thinking": {"type": "enabled"}}, {"thinking": {"type": "enabled", "budget_tokens": 9}}),
+    "thinking.budget_tokens": ({"thinking": {"type": "enabled"}},
+                               {"thinking": {"type": "enabled", "budget_tokens": 9}}),
     "thinking.display": ({"thinking": {"type": "adaptive"}}, {"thinking": {"type": "adaptive", "display": "omitted"}}),
     "output_config": ({}, {"output_config": {"format": SCHEMA}}),
     "output_config.effort": ({}, {"output_config": {"effort": "low"}}),
@@ -122,7 +123,8 @@ def test_the_fate_of_a_field_is_as_told(name):
 BLOCKS = {
     # type: an example, in whose turn, and what there is of it in the child's messages
     "text": ({"text": "MARK"}, "user", '"content":"MARK"'),
-    "image": ({"source": {"type": "base64", "data": PNG}}, "user", f'"image_url":{{"url":"data:image/png;base64,{PNG}"'),
+    "image": ({"source": {"type": "base64", "data": PNG}}, "user",
+              f'"image_url":{{"url":"data:image/png;base64,{PNG}"'),
     "document": ({"source": {"type": "text", "data": "MARK"}, "title": "T"}, "user", r'"content":"T\nMARK"'),
     "search_result": ({"title": "t", "source": "s", "content": [{"type": "text", "text": "MARK"}]}, "user",
                       r'"content":"t\ns\nMARK"'),
@@ -150,7 +152,7 @@ def test_every_block_of_todays_client_is_on_the_page():
     from anthropic.types import ContentBlockParam
     from anthropic.types.beta import BetaContentBlockParam
     dicts = [kind for union in (ContentBlockParam, BetaContentBlockParam) for kind in typing.get_args(union)
-             if typing.is_typeddict(kind)]
+             if hasattr(kind, "__total__")]
     kinds = {typing.get_args(typing.get_type_hints(kind)["type"])[0] for kind in dicts}
     assert len(kinds) > 15 and kinds - set(LISTED) == set()
 
