@@ -198,6 +198,8 @@ class Exchange:
     """The capability that the model must have."""
     stops: tuple[str, ...] = ()
     """Texts at which the answer ends, for the dialects that translate."""
+    forced: str = ""
+    """The tool whose arguments the child writes as its text, for the dialects that translate."""
     inputs: Inputs | None = None
     """What is to be embedded."""
     draft: Any = None

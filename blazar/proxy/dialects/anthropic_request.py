@@ -144,11 +144,11 @@ FIELDS: dict[str, Field] = {
     "max_tokens": Field(PASSED, _max_tokens),
     "messages": Field(TRANSLATED, lambda payload: {"messages": messages(payload)}, prompt=True),
     "system": Field(TRANSLATED, prompt=True),  # with the messages, whose first it becomes
-    "tools": Field(TRANSLATED, tools, prompt=True),
-    "tool_choice": Field(TRANSLATED, prompt=True),  # with the tools, which it may narrow
     "thinking": Field(TRANSLATED, _thinking, prompt=True),
     "output_config": Field(TRANSLATED, _output_config, prompt=True),
     "output_format": Field(TRANSLATED, _output_format, prompt=True),
+    "tools": Field(TRANSLATED, tools, prompt=True),  # later than the format, whose place a forced tool takes
+    "tool_choice": Field(TRANSLATED, prompt=True),  # with the tools, which it may narrow
     "stop_sequences": Field(TRANSLATED, _stops),
     "temperature": Field(PASSED, _number("temperature")),
     "top_p": Field(PASSED, _number("top_p")),

@@ -11,6 +11,7 @@ from tests.support.wire import dialects
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\nrest").decode()
 HELLO = [{"role": "user", "content": "hi"}]
 TOOL = {"name": "f", "description": "d", "input_schema": {"type": "object", "$defs": {"B": {"type": "integer"}}}}
+OTHER = {"name": "g", "input_schema": {"type": "object"}}
 
 
 def parse(**fields):
@@ -148,17 +149,21 @@ def test_tools():
     ({"type": "none"}, {"tool_choice": "none"}),
     ({"type": "auto", "disable_parallel_tool_use": True}, {"tool_choice": "auto", "parallel_tool_calls": False})])
 def test_tool_choice(choice, wanted):
-    found = asked(tools=[TOOL], tool_choice=choice)
+    found = asked(tools=[TOOL, OTHER], tool_choice=choice)
     assert {key: found[key] for key in found if key not in ("messages", "tools")} == wanted
 
 
-def test_a_forced_tool_binds_its_schema():
-    """FC-10: the engine takes a choice that names a tool for "auto", so it gets that tool alone and has to call one."""
-    other = {"name": "g", "input_schema": {"type": "object"}}
-    found = asked(tools=[other, TOOL], tool_choice={"type": "tool", "name": "f", "disable_parallel_tool_use": True})
+@pytest.mark.parametrize(("tools", "choice"), [
+    ([OTHER, TOOL], {"type": "tool", "name": "f", "disable_parallel_tool_use": True}), ([TOOL], {"type": "any"})])
+def test_a_forced_tool_binds_its_schema(tools, choice):
+    """FC-10: what the engine holds to is a format of the answer, so that is the schema of the one tool."""
+    found = asked(tools=tools, tool_choice=choice, output_config={"format": {"type": "json_schema", "schema": {}}})
     assert [tool["function"]["name"] for tool in found["tools"]] == ["f"]
     assert found["tools"][0]["function"]["parameters"] == TOOL["input_schema"]
-    assert (found["tool_choice"], found["parallel_tool_calls"]) == ("required", False)
+    assert found["response_format"] == {"type": "json_schema", "json_schema": {
+        "name": "f", "strict": True, "schema": TOOL["input_schema"]}}
+    assert found["tool_choice"] == "none" and parse(tools=tools, tool_choice=choice).forced == "f"
+    assert parse(tools=[TOOL, OTHER], tool_choice={"type": "any"}).forced == parse(tools=[TOOL]).forced == ""
 
 
 @pytest.mark.parametrize(("kind", "why"), [
