@@ -465,6 +465,12 @@ class KnobRefused(RequestRefused):
     slug = "knob-refused"
 
 
+class ThreadRefused(KnobRefused):
+    """{knob} is not available here: {reason}; {remedy}"""
+
+    slug = "thread-refused"
+
+
 class BodyTooLarge(BlazarError):
     """the request body is over the limit of {limit}; send less, or raise max_body_mb"""
 

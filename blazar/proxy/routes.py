@@ -119,3 +119,8 @@ def resource_of(route: Route) -> Callable[[Any, Any, Route], None]:
 def spoken(dialect: str, headers: Mapping[str, str]) -> str:
     """The dialect of a request for a path that OpenAI and Anthropic share: Anthropic's clients tell their version."""
     return "anthropic" if dialect == "openai" and "anthropic-version" in headers else dialect
+
+
+def foreign(route: Route, headers: Mapping[str, str]) -> bool:
+    """Whether this is a request of Anthropic's clients for what they take for something of Anthropic's own."""
+    return route.path.startswith("/v1/files") and spoken(route.dialect, headers) != route.dialect

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import Any
 
+from blazar.errors import ThreadRefused
 from blazar.proxy.assemble import arguments_of
 from blazar.proxy.dialects.anthropic_request import hides_thoughts
 from blazar.proxy.dialects.fields import public
@@ -15,6 +16,9 @@ STOP_REASONS = {"length": "max_tokens", "tool_calls": "tool_use", "content_filte
 
 ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error",
                413: "request_too_large", 429: "rate_limit_error", 503: "overloaded_error", 529: "overloaded_error"}
+
+UNTHREADED = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
+"""What tells clients that keep conversations on the server to go on by sending all of it each time."""
 
 
 def message(exchange: Exchange, answer: Answer, new_id: Callable[[str], str]) -> dict[str, Any]:
@@ -60,7 +64,10 @@ class Signature:
 def error_envelope(error: Exception) -> dict[str, Any]:
     known = public(error)
     kind = ERROR_TYPES.get(known.status, "invalid_request_error" if known.status < 500 else "api_error")
-    return {"type": "error", "error": {"type": kind, "message": known.message}}
+    told: dict[str, Any] = {"type": kind, "message": known.message}
+    if isinstance(known, ThreadRefused):
+        told["details"] = UNTHREADED
+    return {"type": "error", "error": told}
 
 
 def tool_use(call: ToolCall, arguments: dict[str, Any], new_id: Callable[[str], str]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from blazar.errors import KnobRefused, RequestRefused
+from blazar.errors import KnobRefused, RequestRefused, ThreadRefused
 from blazar.proxy.dialects.anthropic_tools import tools
 from blazar.proxy.dialects.anthropic_turns import messages
 from blazar.proxy.dialects.fields import boolean, integer, mapping, number, refuse, strings
@@ -30,6 +30,7 @@ class Field:
     prompt: bool = False
     told: str = ""
     remedy: str = ""
+    refusal: type[KnobRefused] = KnobRefused
 
 
 def chat(payload: Payload) -> Payload:
@@ -51,7 +52,7 @@ def _read(payload: Payload, whole: bool) -> Payload:
     asked: Payload = {}
     for name, field in FIELDS.items():
         if field.fate == REFUSED and payload.get(name):
-            raise KnobRefused(knob=f"`{name}`", reason=field.told, remedy=field.remedy)
+            raise field.refusal(knob=f"`{name}`", reason=field.told, remedy=field.remedy)
         if field.read is not None and (whole or field.prompt):
             for key, value in field.read(payload).items():
                 asked[key] = {**asked.get(key, {}), **value} if isinstance(value, dict) else value
@@ -170,6 +171,7 @@ FIELDS: dict[str, Field] = {
     "container": _refused("no code runs on this server", "leave it out, and run tools where you are"),
     "mcp_servers": _refused("this server calls no others for a conversation",
                             "call them where you are, and send their tools in `tools`"),
-    "thread": _refused("conversations are not kept here", "send all of it in `messages`"),
+    "thread": Field(REFUSED, told="conversations are not kept here", remedy="send all of it in `messages`",
+                    refusal=ThreadRefused),
 }
 """In the order in which they are read."""

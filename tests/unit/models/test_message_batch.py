@@ -123,7 +123,7 @@ def test_results_come_in_pages():
 def test_limits():
     put("b", most=2)
     put("c", most=2)
-    with pytest.raises(MessageBatchesFull, match="3 message batches.*may have 2"):
+    with pytest.raises(MessageBatchesFull, match=r"3 message batches.*may have 2"):
         put("d", most=2)
     put("d", owner="bob", most=2)
     with pytest.raises(MessageBatchesFull, match="delete some"):

@@ -31,7 +31,7 @@ def test_refusals(given, why):
 def test_limits():
     most = [{"custom_id": str(number), "params": {}} for number in range(anthropic_batches.MOST)]
     assert len(requests({"requests": most})) == anthropic_batches.MOST
-    with pytest.raises(MessageBatchTooLarge, match="10001 requests.*10000 requests with 10"):
+    with pytest.raises(MessageBatchTooLarge, match=r"10001 requests.*10000 requests with 10"):
         requests({"requests": [*most, {"custom_id": "x", "params": {}}]})
     whole = {"custom_id": "a", "params": {"x": "y" * (anthropic_batches.MOST_BYTES - 8)}}
     assert len(requests({"requests": [whole]})) == 1
