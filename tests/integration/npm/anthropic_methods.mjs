@@ -78,7 +78,7 @@ function dummies(method) {
 }
 
 const refused = {};
-for (const name of names.filter((each) => !(each in worked) && !/webhooks|poller|worker|toolRunner/.test(each))) {
+for (const name of names.filter((each) => !(each in worked) && !/beta.webhooks|poller|worker|toolRunner/.test(each))) {
   const parts = name.split('.');
   const resource = parts.slice(0, -1).reduce((found, part) => found[part], client);
   try {
