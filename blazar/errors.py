@@ -459,6 +459,27 @@ class BatchEnded(BlazarError):
     status = 409
 
 
+class ModelUnnamed(RequestRefused):
+    """say which model is meant: ?model=NAME; loaded are: {loaded}"""
+
+    slug = "model-unnamed"
+
+
+class ModelNotLoaded(BlazarError):
+    """{model} is not loaded, so its engine has nothing to show; ask it something first, or load it with
+    `blazar run {model}`"""
+
+    slug = "model-not-loaded"
+    status = 409
+
+
+class ModerationRefused(RequestRefused):
+    """texts are not moderated here: no open model judges by the categories of /v1/moderations; ask a model of your own
+    with /v1/chat/completions and a `response_format`, or send this to the service that you trust with it"""
+
+    slug = "moderation-refused"
+
+
 class KnobRefused(RequestRefused):
     """{knob} is not available here: {reason}; {remedy}"""
 

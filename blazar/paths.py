@@ -122,13 +122,13 @@ class Paths:
         return hashlib.sha256(os.fsencode(self.data_dir.resolve())).hexdigest()[:12]
 
     def ensure(self) -> "Paths":
-        """Create what is missing: run/, files/ and sessions/ 0700, the rest 0755 less the umask. Raises OSError."""
+        """Create what is missing: run/, sessions/ and files/ 0700, the rest 0755 less the umask. Raises OSError."""
         for folder in (self.data_dir, self.models, self.blobs, self.incoming, self.uploads, self.engines, self.log,
                        self.speccache):
             folder.mkdir(parents=True, exist_ok=True)
-        for private in (self.run, self.files, self.sessions):
-            private.mkdir(mode=0o700, exist_ok=True)
-            private.chmod(0o700)
+        for folder in (self.run, self.sessions, self.files):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            folder.chmod(0o700)
         return self
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import peewee
 
 from blazar.errors import BatchesFull
-from blazar.models.base import Table, query
+from blazar.models.base import Table, change, query
 
 ACTIVE = ("validating", "in_progress", "finalizing", "cancelling")
 """States in which there is something to do."""
@@ -35,7 +35,7 @@ class Batch(Table):
         table_name = "batch"
 
     @classmethod
-    @query
+    @change
     def put(cls, row: Row, most: int = MOST, most_active: int = MOST_ACTIVE) -> None:
         """One more to be done. Raises BatchesFull."""
         own = cls.owner == row["owner"]
@@ -78,7 +78,7 @@ class Batch(Table):
         return {**row, "answered": 0 if last is None else last + 1}
 
     @classmethod
-    @query
+    @change
     def move(cls, id: str, states: Iterable[str], state: str, changes: Row) -> bool:
         """Give a batch that is in one of `states` the new `state`, and its body these `changes`; whether it was."""
         row: Any = cls.select(cls.body).where(cls.id == id, cls.state.in_(list(states))).first()
@@ -88,7 +88,7 @@ class Batch(Table):
         return bool(cls.update(state=state, body=body).where(cls.id == id).execute())
 
     @classmethod
-    @query
+    @change
     def end(cls, id: str, before: str, state: str, changes: Row) -> None:
         """Give a batch its last state, unless it is no longer in the one `before`. Its answers lie in files by now."""
         if cls.move(id, [before], state, changes):
@@ -117,7 +117,7 @@ class BatchAnswer(Table):
         primary_key = peewee.CompositeKey("batch", "line")
 
     @classmethod
-    @query
+    @change
     def add(cls, batch: str, rows: Iterable[tuple[int, bool, str]]) -> None:
         """Keep answers: (line, failed, text). The first one to a line stays, and a batch that has ended gets none."""
         if Batch.select().where(Batch.id == batch, Batch.state.in_(ACTIVE)).exists():

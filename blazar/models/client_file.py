@@ -5,7 +5,7 @@ from typing import Any
 import peewee
 
 from blazar.errors import FilesFull
-from blazar.models.base import Table, query
+from blazar.models.base import Table, change, query
 from blazar.units import format_bytes
 
 MOST = 1000
@@ -36,7 +36,7 @@ class ClientFile(Table):
         table_name = "file"
 
     @classmethod
-    @query
+    @change
     def put(cls, row: Row, most: int = MOST, most_bytes: int = MOST_BYTES) -> None:
         """Note one more. Raises FilesFull; what a batch made is not refused."""
         if row["purpose"] == "batch":

@@ -62,6 +62,8 @@ ASKED = {"model": MODEL, "input": one_of(TEXT, TURNS), "instructions": TEXT, "pr
                              parameters=ANY_OBJECT)),
          "reasoning": obj(effort={"type": "string", "enum": ["none", "low", "medium", "high"]}),
          "text": obj(format=ANY_OBJECT)}
+RANKING = obj("model query documents", model=MODEL, query=TEXT, top_n=COUNT, return_documents=SWITCH,
+              documents=listed(one_of(TEXT, obj("text", text=TEXT)), minItems=1))
 PAGE: dict[str, Schema] = {"limit": {"type": "integer", "minimum": 1, "maximum": 100}, "after": TEXT,
                            "order": {"type": "string", "enum": ["asc", "desc"]}}
 
@@ -90,6 +92,9 @@ BODIES: dict[tuple[str, str], Body] = {
         "model prompt", model=MODEL, prompt=TEXT, stream=SWITCH, max_tokens=COUNT, **NUMBERS), streams=True),
     ("POST", "/v1/embeddings"): Body("Vectors of texts.", obj(
         "model input", model=MODEL, input=INPUTS, encoding_format={"type": "string", "enum": ["float", "base64"]})),
+    ("POST", "/v1/rerank"): Body("Order documents by how well they answer a query.", RANKING),
+    ("POST", "/rerank"): Body("As /v1/rerank.", RANKING),
+    ("POST", "/v1/moderations"): Body("Refused: no model here judges by those categories.", obj("input", input=INPUTS)),
     ("GET", "/v1/models"): Body("The models that can be asked."),
     ("GET", "/v1/models/{name}"): Body("One of them."),
     ("GET", "/v1/models/{name}/{more}"): Body("One whose name holds a slash."),
@@ -117,6 +122,16 @@ BODIES: dict[tuple[str, str], Body] = {
     ("GET", "/v1/batches"): Body("The batches of this API key.", query={"limit": PAGE["limit"], "after": TEXT}),
     ("GET", "/v1/batches/{id}"): Body("One of them."),
     ("POST", "/v1/batches/{id}/cancel"): Body("Begin no more of its requests."),
+    # llama-server
+    ("POST", "/tokenize"): Body("The tokens of a text.", obj(
+        "model content", model=MODEL, content=TEXT, add_special=SWITCH, parse_special=SWITCH, with_pieces=SWITCH)),
+    ("POST", "/detokenize"): Body("The text of tokens.", obj(
+        "model tokens", model=MODEL, tokens=listed({"type": "integer", "minimum": 0, "maximum": 255}))),
+    ("POST", "/infill"): Body("Write what stands between two texts.", obj(
+        "model input_prefix input_suffix", model=MODEL, input_prefix=TEXT, input_suffix=TEXT, prompt=TEXT,
+        n_predict=COUNT, stream=SWITCH), streams=True),
+    ("GET", "/slots"): Body("What a loaded model's engine is busy with.", query={"model": TEXT}),
+    ("GET", "/props"): Body("What a loaded model's engine was started with.", query={"model": TEXT}),
     # Anthropic
     ("POST", "/v1/messages"): Body("Answer a conversation.", obj(
         "model messages max_tokens", model=MODEL, messages=TURNS, max_tokens=COUNT, stream=SWITCH, system=PARTS,

@@ -194,10 +194,12 @@ class Exchange:
     payload: dict[str, Any]
     upstream_path: str = "/v1/chat/completions"
     upstream_body: bytes = b""
+    method: str = "POST"
+    """How the child is asked."""
     gathers: bool = False
     """The child is asked for a stream, of which the client gets the whole as one answer of the child's own form."""
     needs: str = "completion"
-    """The capability that the model must have."""
+    """The capability that the model must have; '' where any will do."""
     stops: tuple[str, ...] = ()
     """Texts at which the answer ends, for the dialects that translate."""
     forced: str = ""

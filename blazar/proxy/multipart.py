@@ -15,7 +15,8 @@ MOST_FIELD = 64 << 10
 _BOUNDARY = re.compile(r'boundary=(?:"([^"\r\n]{1,70})"|([^\s;",]{1,70}))', re.IGNORECASE)
 _NAME = re.compile(r'(?:^|;)\s*name="((?:[^"\\]|\\.)*)"', re.IGNORECASE)
 _FILENAME = re.compile(r'(?:^|;)\s*filename="((?:[^"\\]|\\.)*)"', re.IGNORECASE)
-_ESCAPED = re.compile(r"\\(.)")
+_ESCAPED = re.compile(r"\\(.)|%(22|0[DA])", re.IGNORECASE)
+"""How senders write what may not stand between quotes: with a backslash, or as browsers do."""
 
 
 @dataclass
@@ -55,7 +56,7 @@ def parts(pieces: Iterator[bytes], boundary: bytes) -> Iterator[Part]:
             raise RequestRefused("a part of the form has no name")
         filename = _FILENAME.search(disposition)
         body = reader.until(mark)
-        yield Part(_ESCAPED.sub(r"\1", name[1]), _ESCAPED.sub(r"\1", filename[1]) if filename else None, body)
+        yield Part(_plain(name[1]), _plain(filename[1]) if filename else None, body)
         for _ in body:
             pass
     raise RequestRefused(f"the form has more than {MOST_FIELDS} fields")
@@ -69,6 +70,10 @@ def text_of(part: Part) -> str:
         if len(data) > MOST_FIELD:
             raise RequestRefused(f"the field {part.name[:60]!r} of the form is longer than {MOST_FIELD >> 10} KiB")
     return data.decode("utf-8", "replace")
+
+
+def _plain(quoted: str) -> str:
+    return _ESCAPED.sub(lambda found: found[1] or chr(int(found[2], 16)), quoted)
 
 
 def _disposition(head: str) -> str:

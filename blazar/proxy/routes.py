@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from blazar.proxy.pipeline import ASKING, GENERATION
+from blazar.proxy.pipeline import ASKING, GENERATION, UNLOADING
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,9 @@ ROUTES = (
     Route("GET", "/v1/chat/completions/{id}/messages", "completions.messages", "openai"),
     Route("POST", "/v1/completions", "generation.generate", "openai", "completions", GENERATION),
     Route("POST", "/v1/embeddings", "embeddings.embed", "openai", "embeddings", ASKING),
+    Route("POST", "/v1/rerank", "rerank.order", "openai", "rerank", ASKING),
+    Route("POST", "/rerank", "rerank.order", "openai", "rerank", ASKING),
+    Route("POST", "/v1/moderations", "moderations.refuse", "openai"),
     Route("GET", "/v1/models", "models.openai_list", "openai"),
     Route("GET", "/v1/models/{name}", "models.openai_model", "openai"),
     Route("GET", "/v1/models/{name}/{more}", "models.openai_model", "openai"),  # a name may hold two slashes
@@ -56,6 +59,12 @@ ROUTES = (
     Route("GET", "/v1/batches", "batches.listed", "openai"),
     Route("GET", "/v1/batches/{id}", "batches.retrieve", "openai"),
     Route("POST", "/v1/batches/{id}/cancel", "batches.cancel", "openai"),
+    # llama-server
+    Route("POST", "/tokenize", "engine.ask", "openai", "tokenize", ASKING),
+    Route("POST", "/detokenize", "engine.ask", "openai", "detokenize", ASKING),
+    Route("POST", "/infill", "generation.generate", "openai", "infill", GENERATION),
+    Route("GET", "/slots", "engine.look", "openai", "slots", UNLOADING),
+    Route("GET", "/props", "engine.look", "openai", "props", UNLOADING),
     # Anthropic
     Route("POST", "/v1/messages", "generation.generate", "anthropic", "messages", GENERATION),
     Route("POST", "/v1/messages/count_tokens", "tokens.count", "anthropic", "count_tokens", ASKING),

@@ -16,6 +16,9 @@ EMBEDDING_ARCHITECTURES = frozenset({
     "gemma-embedding", "t5encoder", "llama-embed",
 })
 
+RANK = 4
+"""llama.cpp's number for models that score a pair of texts, which are no embedding models."""
+
 NOT_MODELS = {
     # general.type: what such a file is
     "adapter": "a LoRA adapter", "mmproj": "a projector for images or audio", "imatrix": "an importance matrix",
@@ -140,7 +143,10 @@ def why_not(header: Header) -> str | None:
 
 def capabilities_of(architecture: str, metadata: Mapping[str, Scalar], template: str) -> tuple[str, ...]:
     """What a model can do, by its metadata and its chat template."""
-    pools = metadata.get(f"{architecture}.pooling_type", 0) != 0
+    pooling = metadata.get(f"{architecture}.pooling_type", 0)
+    if pooling == RANK:
+        return ("rerank",)
+    pools = pooling != 0
     if architecture in EMBEDDING_ARCHITECTURES or pools:
         return ("embedding",)
     found = {

@@ -69,7 +69,7 @@ class Runner:
         task = source.next(self._now_resting())
         if task is None:
             return False
-        while self._in_use(task.model) and not self._stopping():
+        while self.in_use(task.model) and not self._stopping():
             greens.sleep(PAUSE)
         if self._stopping():
             return False
@@ -81,7 +81,7 @@ class Runner:
             greens.sleep(PAUSE)
         return True
 
-    def _in_use(self, asked: str) -> bool:
+    def in_use(self, asked: str) -> bool:
         """Whether somebody uses this model, or waits for any model at all."""
         model = None
         with contextlib.suppress(BlazarError):

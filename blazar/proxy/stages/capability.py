@@ -11,5 +11,5 @@ class Capability:
 
     def __call__(self, exchange: Exchange) -> None:
         has = self._directory.models[exchange.model]["capabilities"]
-        if exchange.needs not in has:
+        if exchange.needs and exchange.needs not in has:
             raise NotCapable(model=exchange.model, capability=exchange.needs, has=", ".join(has))
