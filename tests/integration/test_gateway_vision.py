@@ -112,7 +112,7 @@ def test_a_model_that_cannot_see_is_not_loaded_for_it(gateway, form, model, why)
     (openai({"type": "input_audio", "input_audio": {"data": "UklGRgAAAABXQVZF", "format": "wav"}}), "for sound"),
     (ollama("!!!"), "not base64"), (ollama("aGVsbG8="), "not an image we know"),
     (ollama(*[PICTURE] * 101), "more than 100"),
-    (anthropic({"type": "url", "url": "http://169.254.169.254/"}), "nothing is fetched"),
+    (anthropic({"type": "url", "url": "http://169.254.169.254/"}), "fetches nothing"),
     (anthropic({"type": "base64", "media_type": "image/png", "data": "!!"}), "not base64"),
     (responses("http://127.0.0.1/x.png"), "nothing is fetched"), (responses("data:image/png;base64,"), "not base64")])
 def test_what_is_refused(gateway, asked, why):
