@@ -9,13 +9,13 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from blazar.errors import BlazarError, ChildFailed, PromptTooLong
+from blazar.errors import BlazarError, ChildFailed, PromptTooLong, SchemaRefused
 from blazar.proxy.assemble import Assembler
 from blazar.proxy.child_errors import child_error
 from blazar.proxy.exchange import ClientGone, Exchange, Reply, Usage, send_whole
 from blazar.proxy.json import BadJson, dumps, loads
 from blazar.proxy.meter import Meter, estimated
-from blazar.proxy.receipts import overhead
+from blazar.proxy.receipts import headers_for, overhead
 from blazar.proxy.sse import SseReader
 from blazar.proxy.wire.flow import ChildClosed
 from blazar.proxy.wire.framing import LAST_CHUNK, BadFraming, chunk
@@ -83,10 +83,13 @@ def _watched(exchange: Exchange, call: Call, read: Callable[[Exchange, Call], Re
 
 
 def _answer(exchange: Exchange, call: Call) -> Reply:
-    if exchange.dialect.relays and not (exchange.sink.early and not _is_stream(call.head)):
+    relays = exchange.dialect.relays and (exchange.shape is None or call.head.status != 200)
+    if relays and not (exchange.sink.early and not _is_stream(call.head)):
         return _relay(exchange, call)
-    if call.head.status != 200 or exchange.dialect.relays:
+    if call.head.status != 200 or relays:
         raise _child_error(exchange, call)
+    if exchange.dialect.relays and not exchange.stream:
+        return _reshape(exchange, call)
     return _translate(exchange, call) if exchange.stream else _assemble(exchange, call)
 
 
@@ -119,7 +122,7 @@ def _relay(exchange: Exchange, call: Call) -> Reply:
     head, sink = call.head, exchange.sink
     if head.status in (400, 500):
         return _refused(exchange, call)
-    headers = [*exchange.headers, overhead(exchange),
+    headers = [*headers_for(exchange, head.status), overhead(exchange),
                ("Content-Type", head.fields.get("content-type", "application/json"))]
     if head.length is not None:
         headers.append(("Content-Length", str(head.length)))
@@ -139,9 +142,9 @@ def _refused(exchange: Exchange, call: Call) -> Reply:
         value = loads(body)
     told = value.get("error") if isinstance(value, dict) else None
     error = child_error(exchange, told, call.head.status)
-    if error.status < 500 <= call.head.status or isinstance(error, PromptTooLong):
+    if error.status < 500 <= call.head.status or isinstance(error, PromptTooLong | SchemaRefused):
         raise error
-    send_whole(exchange.sink, call.head.status, [*exchange.headers, overhead(exchange)], body,
+    send_whole(exchange.sink, call.head.status, [*headers_for(exchange, call.head.status), overhead(exchange)], body,
                call.head.fields.get("content-type", "application/json"))
     return Reply(call.head.status)
 
@@ -190,7 +193,7 @@ def _translate(exchange: Exchange, call: Call) -> Reply:
                              ("Content-Type", exchange.dialect.stream_type), ("Cache-Control", "no-cache")])
 
     try:
-        for event in _events(exchange, call):
+        for event in _shaped(exchange, call):
             push(translator.feed(event))
             if translator.stopped:
                 call.interrupt()
@@ -214,7 +217,7 @@ def _translate(exchange: Exchange, call: Call) -> Reply:
 
 def _assemble(exchange: Exchange, call: Call) -> Reply:
     assembler = Assembler(exchange.stops)
-    for event in _events(exchange, call):
+    for event in _shaped(exchange, call):
         assembler.feed(event)
         if assembler.stopped:
             call.interrupt()
@@ -223,6 +226,18 @@ def _assemble(exchange: Exchange, call: Call) -> Reply:
     body = exchange.dialect.render(exchange, answer)
     exchange.headers.append(overhead(exchange, call.meter.heard))
     return exchange.answer(body)
+
+
+def _reshape(exchange: Exchange, call: Call) -> Reply:
+    """A whole answer that would pass as it is, if its form were not looked after."""
+    body = dumps(exchange.shape.whole(_read_object(exchange, call)))
+    exchange.headers.append(overhead(exchange, call.meter.heard))
+    return exchange.answer(body)
+
+
+def _shaped(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:
+    events = _events(exchange, call)
+    return events if exchange.shape is None else exchange.shape.events(events)
 
 
 def _events(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:

@@ -35,6 +35,7 @@ from blazar.proxy.stages.preflight import Preflight
 from blazar.proxy.stages.quota import Quota
 from blazar.proxy.stages.resolve import Resolve
 from blazar.proxy.stages.retry import Retry
+from blazar.proxy.stages.structure import Structure
 from blazar.proxy.stages.trace import Trace
 from blazar.proxy.supervisor import Supervisor
 from blazar.proxy.wire.pool import Pool
@@ -88,6 +89,7 @@ class Gateway:
             "trace": Trace(ledger, self.metrics, self.audit), "name": Name(directory, Preset(reader), config),
             "auth": Auth(self.keys),
             "quota": Quota(ledger.accounts, self.metrics), "capability": Capability(directory), "knobs": knobs,
+            "structure": Structure(config, reader, self.pace),
             "retry": Retry(directory, self.metrics), "charge": Charge(ledger.accounts, self.metrics),
             "resolve": Resolve(directory, ledger, config),
             "preflight": Preflight(ready, self.dispatch.fetch, config.prompt_preflight),

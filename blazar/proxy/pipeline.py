@@ -24,6 +24,7 @@ ORDER = (
     "quota",      # the API key's limits: requests a minute and at once, head-room for tokens
     "capability",  # can this model do what is asked
     "knobs",      # per-request options; those that are not active are refused
+    "structure",  # the form that the answer must have, and who checks it
     # once for each attempt
     "retry",      # at most one more attempt, only before any byte
     "charge",     # tokens reserved, then settled with the real count
@@ -32,7 +33,7 @@ ORDER = (
     "admission",  # ready, and a lease of it
 )
 
-STEPS = frozenset({"name", "auth", "capability", "knobs", "resolve", "preflight"})
+STEPS = frozenset({"name", "auth", "capability", "knobs", "structure", "resolve", "preflight"})
 """Stages after which nothing is to be undone."""
 
 GENERATION = frozenset(ORDER)
@@ -40,7 +41,7 @@ GENERATION = frozenset(ORDER)
 ASKING = frozenset({"trace", "name", "auth", "quota", "capability", "knobs", "retry", "charge", "resolve",
                     "admission"})
 """The stage set of routes that ask a model something without making it write."""
-LOADING = GENERATION - {"capability", "retry", "charge", "preflight"}
+LOADING = GENERATION - {"capability", "structure", "retry", "charge", "preflight"}
 """The stage set of a request that only loads a model."""
 UNLOADING = frozenset({"trace", "name", "auth"})
 """The stage set of a request that only names a model."""

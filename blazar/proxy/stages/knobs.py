@@ -1,9 +1,10 @@
-"""Stage `knobs`: per-request options. None is active yet, so each one that is asked for is refused, never ignored."""
+"""Stage `knobs`: per-request options. Those that are not active are refused when they are asked for, never ignored."""
 
 from typing import Any
 
 from blazar.errors import KnobRefused
 from blazar.proxy.exchange import Exchange
+from blazar.proxy.structured import ENFORCE
 
 BODY_KNOBS = {
     # dialect: the fields of its body that are ours and not its own
@@ -13,6 +14,8 @@ BODY_KNOBS = {
     "responses": ("best_of", "mcp"),
 }
 HEADER_PREFIX = "x-blazar-"
+ACTIVE = frozenset({ENFORCE})
+"""Those that another stage reads."""
 OPT_OUT = ("mcp", "x-blazar-mcp")
 """Knobs whose value `none` asks for nothing."""
 
@@ -20,7 +23,8 @@ OPT_OUT = ("mcp", "x-blazar-mcp")
 def knobs(exchange: Exchange) -> None:
     asked: dict[str, Any] = {}
     if exchange.knobs:
-        asked = {name: value for name, value in exchange.knobs.items() if name.startswith(HEADER_PREFIX)}
+        asked = {name: value for name, value in exchange.knobs.items()
+                 if name.startswith(HEADER_PREFIX) and name not in ACTIVE}
     for field in BODY_KNOBS.get(exchange.dialect.name, ()):
         if exchange.payload.get(field) is not None:
             asked[field] = exchange.payload[field]

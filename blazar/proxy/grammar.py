@@ -1,0 +1,103 @@
+"""Ollama's tool calls under `decode_policy = "strict"`: the grammar that confines the model, and the way back.
+
+The grammar is GBNF, llama.cpp's. What it lets through are envelopes, `<tool_call>{"name": ..., "arguments":
+{...}}</tool_call>`, with the name of a tool that the request offers and arguments that are a JSON object. When the
+conversation ends with a tool's result the model may answer in words too, else it could never come to an end.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from blazar.proxy.json import BadJson, dumps, loads
+
+OPEN, CLOSE = "<tool_call>", "</tool_call>"
+
+RULES = r'''calls ::= call ("\n"? call)*
+call ::= "<tool_call>" ws "{" ws "\"name\"" ws ":" ws name ws "," ws arguments "}" ws "</tool_call>"
+arguments ::= "\"arguments\"" ws ":" ws object
+object ::= "{" ws (pair ("," ws pair)*)? "}" ws
+pair ::= string ws ":" ws value
+array ::= "[" ws (value ("," ws value)*)? "]" ws
+value ::= (object | array | string | number | "true" | "false" | "null") ws
+string ::= "\"" char* "\""
+char ::= [^"\\\x00-\x1F\x7F] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4})
+number ::= "-"? ("0" | [1-9] [0-9]{0,15}) ("." [0-9]{1,16})? ([eE] [-+]? [0-9]{1,3})?
+ws ::= [ \t\n]{0,8}
+words ::= ([^<] | "<"+ ([^<t] | "t" [^<o]))+
+'''
+
+
+def grammar(names: Iterable[str], may_speak: bool) -> str:
+    """The grammar for a request that offers these tools."""
+    quoted = " | ".join(_literal(dumps(name).decode()) for name in dict.fromkeys(names))
+    return f"root ::= calls{' | words' if may_speak else ''}\nname ::= {quoted}\n{RULES}"
+
+
+def _literal(text: str) -> str:
+    """`text` as GBNF writes it."""
+    return '"' + "".join(char if char.isascii() and (char.isalnum() or char in "_-") else f"\\U{ord(char):08X}"
+                         for char in text) + '"'
+
+
+class Envelopes:
+    """Turns the text of such answers into calls; a Shape, as dispatch sees it."""
+
+    sentinel = None
+
+    def events(self, events: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """The child's chunks; envelopes are kept back until they are whole, and come before the last chunk."""
+        held = ""
+        calling = False
+        count = 0
+        for event in events:
+            for choice in event.get("choices") or ():
+                delta = choice.get("delta") or {}
+                words = delta.get("content")
+                if isinstance(words, str) and words:
+                    held += words
+                    calling = calling or held.lstrip().startswith(OPEN)
+                    undecided = not calling and OPEN.startswith(held.lstrip())
+                    delta["content"] = "" if calling or undecided else held
+                    held = held if calling or undecided else ""
+                if choice.get("finish_reason"):
+                    calls, rest = calls_in(held)
+                    held = ""
+                    if rest:
+                        delta["content"] = rest
+                    if calls:
+                        delta["tool_calls"] = [
+                            {"index": count + number, "type": "function",
+                             "function": {"name": call["name"], "arguments": dumps(call["arguments"]).decode()}}
+                            for number, call in enumerate(calls)]
+                        count += len(calls)
+                        if choice["finish_reason"] == "stop":
+                            choice["finish_reason"] = "tool_calls"
+                    choice["delta"] = delta
+            yield event
+
+
+def calls_in(text: str) -> tuple[list[dict[str, Any]], str]:
+    """The calls in `text`, and what is left of it: words, or an envelope that is not whole."""
+    calls: list[dict[str, Any]] = []
+    rest = text
+    while rest.lstrip().startswith(OPEN):
+        inner, closed, after = rest.lstrip()[len(OPEN):].partition(CLOSE)
+        call = _call(inner) if closed else None
+        while closed and call is None and CLOSE in after:  # the mark stands in a string of the arguments
+            more, closed, after = after.partition(CLOSE)
+            inner += CLOSE + more
+            call = _call(inner)
+        if call is None:
+            break
+        calls.append(call)
+        rest = after
+    return calls, rest if rest.strip() else ""
+
+
+def _call(text: str) -> dict[str, Any] | None:
+    try:
+        value = loads(text)
+    except BadJson:
+        return None
+    whole = isinstance(value, dict) and isinstance(value.get("name"), str) and isinstance(value.get("arguments"), dict)
+    return value if whole else None
