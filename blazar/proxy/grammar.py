@@ -12,17 +12,17 @@ from blazar.proxy.json import BadJson, dumps, loads
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 
-RULES = r'''calls ::= call ("\n"? call)*
-call ::= "<tool_call>" ws "{" ws "\"name\"" ws ":" ws name ws "," ws arguments "}" ws "</tool_call>"
+RULES = r'''calls ::= call ("\n" call)*
+call ::= "<tool_call>" ws "{" ws "\"name\"" ws ":" ws name ws "," ws arguments ws "}" ws "</tool_call>"
 arguments ::= "\"arguments\"" ws ":" ws object
-object ::= "{" ws (pair ("," ws pair)*)? "}" ws
+object ::= "{" ws (pair ws ("," ws pair ws)*)? "}"
 pair ::= string ws ":" ws value
-array ::= "[" ws (value ("," ws value)*)? "]" ws
-value ::= (object | array | string | number | "true" | "false" | "null") ws
+array ::= "[" ws (value ws ("," ws value ws)*)? "]"
+value ::= object | array | string | number | "true" | "false" | "null"
 string ::= "\"" char* "\""
 char ::= [^"\\\x00-\x1F\x7F] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4})
-number ::= "-"? ("0" | [1-9] [0-9]{0,15}) ("." [0-9]{1,16})? ([eE] [-+]? [0-9]{1,3})?
-ws ::= [ \t\n]{0,8}
+number ::= "-"? ("0" | [1-9] [0-9]{0,15}) ("." [0-9]{1,16})? ([eE] [-+]? [0-9]{1,2})?
+ws ::= | " " | "\n" [ \t]{0,16}
 words ::= ([^<] | "<"+ ([^<t] | "t" [^<o]))+
 '''
 

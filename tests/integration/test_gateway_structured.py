@@ -82,7 +82,8 @@ def text_of(dialect, answer, stream):
         return "".join(block["text"] for block in blocks if block["type"] == "text")
     if dialect == "responses":
         whole = responses_events(answer.body)[-1]["response"] if stream else answer.json()
-        return "".join(part["text"] for item in whole["output"] if item["type"] == "message" for part in item["content"])
+        said = [item for item in whole["output"] if item["type"] == "message"]
+        return "".join(part["text"] for item in said for part in item["content"])
     if stream:
         values = [json.loads(line[6:]) for line in answer.body.decode().split("\n\n") if line[6:7] == "{"]
         return "".join(value["choices"][0]["delta"].get("content") or "" for value in values)
@@ -255,8 +256,8 @@ def test_other_forms(gateway):
 
 
 def test_completions_are_held_too(gateway):
-    gateway.child.play = lambda talk: talk.send(json_answer(json.dumps({"choices": [
-        {"index": 0, "text": GOOD, "finish_reason": "stop"}, {"index": 1, "text": BAD, "finish_reason": "stop"}]}).encode()))
+    choices = [{"index": index, "text": text, "finish_reason": "stop"} for index, text in enumerate((GOOD, BAD))]
+    gateway.child.play = lambda talk: talk.send(json_answer(json.dumps({"choices": choices}).encode()))
     body = {"model": MODEL, "prompt": "x", "n": 2, "response_format": form(SCHEMA)}
     answer = gateway.request("POST", "/v1/completions", body)
     assert (answer.status, answer.headers[RECEIPT]) == (200, "json_schema")
