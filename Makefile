@@ -6,7 +6,7 @@ BIN := .venv/bin
 DEBIAN_PYTHON ?= /usr/bin/python3
 
 .PHONY: help run smoke test test-venv test-debian test-engines lint docs-check man bench bench-quick bench-cost \
-	bench-soak memory clean
+	bench-soak memory soak clean
 
 help:
 	@echo 'make run         install into .venv, start Blazar with a small model, show one answer, keep serving'
@@ -21,6 +21,7 @@ help:
 	@echo 'make bench-cost  CPU time of each stage of a hot request'
 	@echo 'make bench-soak  the memory of the worker after a million requests; SOAK="--requests N --streams N" shortens it'
 	@echo 'make memory      plans of memory beside what engines log and hold, as tables: some minutes, after test-engines'
+	@echo 'make soak        10 minutes of load, kills and leaving clients; SOAK="--minutes N --seed N --transport unix"'
 	@echo 'make clean       remove .venv and what tools leave behind'
 
 run: .venv/.installed
@@ -67,6 +68,9 @@ bench-cost: .venv/.installed
 
 bench-soak: .venv/.installed
 	@$(BIN)/python -m tools.bench.soak $(SOAK)
+
+soak: .venv/.tested
+	@nice $(BIN)/python tools/soak.py $(SOAK)
 
 bench-quick: .venv/.installed
 	@$(BIN)/python -m tools.bench --quick

@@ -550,6 +550,13 @@ class FlagMissing(LoadFailed):
     slug = "flag-missing"
 
 
+class RouterMissing(LoadFailed):
+    """router = true has no effect: the engine {engine} has no {flag}, so each model gets a child of its own;
+    `blazar engine update` installs a llama.cpp build that has it, or set router = false"""
+
+    slug = "router-missing"
+
+
 class ExtraArgsRefused(LoadFailed):
     """{model} did not load: {flag} in its extra_args {problem}; {remedy}"""
 
@@ -679,6 +686,13 @@ class ChildRefused(BlazarError):
     def __init__(self, message: str | None = None, *, status: int = 400, **facts: Any) -> None:
         super().__init__(message, **facts)
         self.status = status
+
+
+class RouterBusy(BlazarError):
+    """the router could not serve {model} just now: {reason}; try again"""
+
+    slug = "router-busy"
+    status = 503
 
 
 class PromptTooLong(BlazarError):

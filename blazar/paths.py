@@ -78,6 +78,11 @@ class Paths:
         return self.data_dir / "run"
 
     @property
+    def router_presets(self) -> Path:
+        """How a router child loads each model, made from the store whenever one starts."""
+        return self.run / "router.ini"
+
+    @property
     def sessions(self) -> Path:
         """What children have read, kept for those that come back: `sessions/<model>/`."""
         return self.data_dir / "sessions"

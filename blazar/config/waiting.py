@@ -7,7 +7,6 @@ from blazar.config.setting import Setting
 
 WAITS: Mapping[str, tuple[str, ...]] = {
     # what is not there yet: the settings and fields that wait for it, or how their names begin before a *
-    "router mode, one child for all models": ("router", "router_max_models"),
     "late chunking of embeddings": ("late_chunking_max_tokens", "model_overrides.<name>.late_chunking"),
     "fair queueing between API keys": ("keys[].weight",),
     "requests that go to other servers": ("remotes", "remote_fallback"),
@@ -17,7 +16,6 @@ WAITS: Mapping[str, tuple[str, ...]] = {
     "answers out of a semantic cache": ("semantic_cache",),
     "coalescing of identical requests": ("singleflight",),
     "the sentinel that notices stalls": ("sentinel_stall_secs",),
-    "buffered answers out of streams": ("buffered_via_stream",),
     "`blazar why` and `blazar watch`": ("pii_scrub",),
     "export to OpenTelemetry": ("otlp_*",),
     "the SGLang lane": ("sglang", "model_overrides.<name>.sglang", "warm_peg.sglang"),

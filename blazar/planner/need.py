@@ -19,6 +19,9 @@ from blazar.store.shape import Shape
 TUNERS = {"slots": "adaptive_slots", "spec": "spec_auto_manage", "ubatch_size": "ubatch_auto"}
 """What may be changed while the daemon runs, and the setting that has it changed."""
 
+NOT_AT_ALL = (-1 << 62,) * 6
+"""What a model is worth that is not loaded: less than any that is."""
+
 
 @dataclass(frozen=True)
 class Offer:

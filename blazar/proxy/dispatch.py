@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from blazar.errors import BlazarError, ChildFailed, PromptTooLong, SchemaRefused
 from blazar.proxy.assemble import Assembler
 from blazar.proxy.child_errors import child_error
+from blazar.proxy.dialects.openai_whole import Whole
 from blazar.proxy.exchange import ClientGone, Exchange, Reply, Usage, send_whole
 from blazar.proxy.json import BadJson, dumps, loads
 from blazar.proxy.meter import Meter, estimated
@@ -40,15 +41,19 @@ class Dispatch:
         self._pool = pool
         self._header_timeout = header_timeout
         self._metrics = metrics
+        self.call: type[Call] = Call
+        """What carries one attempt."""
+        self.answer = pass_on
+        """How an answer is passed on, once its head is there."""
 
     def send(self, exchange: Exchange) -> Reply:
         """The last step of the pipeline."""
         assert exchange.endpoint is not None, "stage admission has run"
-        streams = exchange.stream or not exchange.dialect.relays
+        streams = exchange.stream or exchange.gathers or not exchange.dialect.relays
         meter = Meter(self._metrics.inter_token.series(exchange.model) if streams else None)
-        with Call(self._pool, exchange.endpoint, self._header_timeout, meter) as call:
+        with self.call(self._pool, exchange.endpoint, self._header_timeout, meter) as call:
             try:
-                reply = _watched(exchange, call, _answer)
+                reply = _watched(exchange, call, self.answer)
             finally:
                 exchange.usage = exchange.usage or _used(exchange, call)
             reply.usage = exchange.usage
@@ -60,7 +65,7 @@ class Dispatch:
         """The JSON object with which the exchange's child answers `value` at `path`; the client gets nothing yet."""
         assert exchange.endpoint is not None, "stage admission has run"
         exchange.upstream_path, exchange.upstream_body = path, dumps(value)
-        with Call(self._pool, exchange.endpoint, self._header_timeout, Meter()) as call:
+        with self.call(self._pool, exchange.endpoint, self._header_timeout, Meter()) as call:
             return _watched(exchange, call, _read_object)
 
 
@@ -82,12 +87,15 @@ def _watched(exchange: Exchange, call: Call, read: Callable[[Exchange, Call], Re
         exchange.interrupt = None
 
 
-def _answer(exchange: Exchange, call: Call) -> Reply:
+def pass_on(exchange: Exchange, call: Call) -> Reply:
+    """Pass the child's answer on in the exchange's dialect."""
+    if exchange.gathers and _is_stream(call.head):
+        return _gather(exchange, call)
     relays = exchange.dialect.relays and (exchange.shape is None or call.head.status != 200)
     if relays and not (exchange.sink.early and not _is_stream(call.head)):
         return _relay(exchange, call)
     if call.head.status != 200 or relays:
-        raise _child_error(exchange, call)
+        raise _answered_error(exchange, call)
     if exchange.dialect.relays and not exchange.stream:
         return _reshape(exchange, call)
     return _translate(exchange, call) if exchange.stream else _assemble(exchange, call)
@@ -135,9 +143,17 @@ def _relay(exchange: Exchange, call: Call) -> Reply:
     return Reply(head.status)
 
 
+def _gather(exchange: Exchange, call: Call) -> Reply:
+    """One answer out of the child's stream, for a client that wanted no stream."""
+    whole = Whole()
+    for event in _events(exchange, call):
+        whole.feed(event)
+    return _whole(exchange, call, whole.value())
+
+
 def _refused(exchange: Exchange, call: Call) -> Reply:
     """The child's refusal as it is, unless we can say better what is wrong with the request."""
-    body, value = _body(call, MAX_CHILD_ERROR), None
+    body, value = read_body(call, MAX_CHILD_ERROR), None
     with contextlib.suppress(BadJson):
         value = loads(body)
     told = value.get("error") if isinstance(value, dict) else None
@@ -230,7 +246,11 @@ def _assemble(exchange: Exchange, call: Call) -> Reply:
 
 def _reshape(exchange: Exchange, call: Call) -> Reply:
     """A whole answer that would pass as it is, if its form were not looked after."""
-    body = dumps(exchange.shape.whole(_read_object(exchange, call)))
+    return _whole(exchange, call, _read_object(exchange, call))
+
+
+def _whole(exchange: Exchange, call: Call, value: dict[str, Any]) -> Reply:
+    body = dumps(value if exchange.shape is None else exchange.shape.whole(value))
     exchange.headers.append(overhead(exchange, call.meter.heard))
     return exchange.answer(body)
 
@@ -262,9 +282,9 @@ def _events(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:
 
 def _read_object(exchange: Exchange, call: Call) -> dict[str, Any]:
     if call.head.status != 200:
-        raise _child_error(exchange, call)
+        raise _answered_error(exchange, call)
     try:
-        value = loads(_body(call, MAX_OBJECT))
+        value = loads(read_body(call, MAX_OBJECT))
     except BadJson as error:
         raise ChildFailed(model=exchange.model, reason=f"its answer is not usable JSON: {error}") from error
     except (ChildClosed, BadFraming) as error:
@@ -275,7 +295,7 @@ def _read_object(exchange: Exchange, call: Call) -> dict[str, Any]:
     return value
 
 
-def _body(call: Call, limit: int) -> bytes:
+def read_body(call: Call, limit: int) -> bytes:
     """The body of the child's answer; of one beyond `limit` bytes only the beginning."""
     body = bytearray()
     for _, payload in call.pieces():
@@ -297,11 +317,18 @@ def _event(exchange: Exchange, data: str) -> dict[str, Any]:
     return event
 
 
-def _child_error(exchange: Exchange, call: Call) -> BlazarError:
-    """The child's error answer as an error of ours; a 4xx keeps its status."""
-    body, value = b"", None
-    with contextlib.suppress(ChildClosed, BadFraming, BadJson):
-        body = _body(call, MAX_CHILD_ERROR)
+def _answered_error(exchange: Exchange, call: Call) -> BlazarError:
+    """The child's error answer as an error of ours."""
+    body = b""
+    with contextlib.suppress(ChildClosed, BadFraming):
+        body = read_body(call, MAX_CHILD_ERROR)
+    return told_error(exchange, body, call.head.status)
+
+
+def told_error(exchange: Exchange, body: bytes, status: int) -> BlazarError:
+    """The error of an answer with that status, whose body has been read; a 4xx keeps its status."""
+    value = None
+    with contextlib.suppress(BadJson):
         value = loads(body)
     told = value.get("error", value) if isinstance(value, dict) else body[:500].decode(errors="replace")
-    return child_error(exchange, told, call.head.status)
+    return child_error(exchange, told, status)

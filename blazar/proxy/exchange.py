@@ -194,6 +194,8 @@ class Exchange:
     payload: dict[str, Any]
     upstream_path: str = "/v1/chat/completions"
     upstream_body: bytes = b""
+    gathers: bool = False
+    """The child is asked for a stream, of which the client gets the whole as one answer of the child's own form."""
     needs: str = "completion"
     """The capability that the model must have."""
     stops: tuple[str, ...] = ()

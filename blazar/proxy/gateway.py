@@ -25,6 +25,7 @@ from blazar.proxy.ledger import Ledger
 from blazar.proxy.pipeline import Forward, Stage, Step, compose
 from blazar.proxy.preset import Preset
 from blazar.proxy.readiness import Readiness
+from blazar.proxy.routed import RoutedDispatch
 from blazar.proxy.stages.admission import Admission
 from blazar.proxy.stages.auth import Auth
 from blazar.proxy.stages.capability import Capability
@@ -79,9 +80,9 @@ class Gateway:
         """For whatever takes long."""
         reader = BodyReader(config.json_scan_over_kb << 10, self.pace)
         self.dialects: dict[str, Dialect] = {dialect.name: dialect for dialect in (
-            OpenAIDialect(reader), OllamaDialect(reader), AnthropicDialect(reader),
+            OpenAIDialect(reader, config.buffered_via_stream), OllamaDialect(reader), AnthropicDialect(reader),
             ResponsesDialect(reader))}
-        self.dispatch = Dispatch(self.pool, config.child_header_timeout_secs or None, self.metrics)
+        self.dispatch = self._dispatch(config, reader)
         self._heartbeat = Heartbeat(config.sse_ping_interval)
         ready = Readiness(supervisor, directory)
         self._answering: dict[frozenset[str], Forward] = {}
@@ -94,6 +95,12 @@ class Gateway:
             "resolve": Resolve(directory, ledger, config),
             "preflight": Preflight(ready, self.dispatch.fetch, config.prompt_preflight),
             "admission": Admission(ledger, supervisor, ready, self.metrics)}
+
+    def _dispatch(self, config: Config, reader: BodyReader) -> Dispatch:
+        limit = config.child_header_timeout_secs or None
+        if config.router:
+            return RoutedDispatch(self.pool, limit, self.metrics, reader)
+        return Dispatch(self.pool, limit, self.metrics)
 
     @classmethod
     def connect(cls, control: Path, fallback: Callable[[], Config] | None = None) -> "Gateway":

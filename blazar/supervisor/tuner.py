@@ -21,6 +21,7 @@ from blazar.supervisor.policies import adaptive_slots, spec_governor, ubatch_gov
 from blazar.supervisor.policies.window import Window
 from blazar.supervisor.pool import Pool
 from blazar.supervisor.workers import Workers
+from blazar.transport import ROUTER
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ class Tuner:
         """By model, where each governor that is on stands, for /metrics."""
         on = {"spec": self._config.spec_auto_manage, "ubatch": self._config.ubatch_auto}
         found: dict[str, dict[str, str]] = {}
-        for child in self._fleet.ready() if any(on.values()) else ():
+        for child in self._tunable() if any(on.values()) else ():
             kept = self._places.get(child.place, Tuned())
             names = {"spec": kept.spec.name, "ubatch": kept.tier.name}
             found.setdefault(child.model, {which: name for which, name in names.items() if on[which]})
@@ -83,8 +84,12 @@ class Tuner:
 
     def _look_around(self) -> None:
         self._loop.later(LOOK, self._look_around)
-        for child in self._fleet.ready():
+        for child in self._tunable():
             self.look(child)
+
+    def _tunable(self) -> list[Child]:
+        """The ready children but for the router, whose processes are its own to start."""
+        return [child for child in self._fleet.ready() if child.place != ROUTER]
 
     def look(self, child: Child) -> None:
         """Once a second, at a ready child."""

@@ -4,11 +4,16 @@ import contextlib
 import logging
 import logging.handlers
 import os
+import select
 import sys
 from pathlib import Path
+from typing import TextIO
 
 ROTATE_AT = 10 << 20
 """Bytes at which a log file moves to its `.1`."""
+
+LONGEST_ECHO = 4000
+"""Bytes of a line on stderr: what fits into a pipe that takes anything at all."""
 
 FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
@@ -20,10 +25,32 @@ def set_up(file: Path, level: str = "info", echo: str = "warning") -> None:
     root.setLevel(_number(level))
     to_file = rotating(file)
     to_file.setFormatter(logging.Formatter(FORM))
-    to_terminal = logging.StreamHandler(sys.stderr)
+    to_terminal = _Echo(sys.stderr)
     to_terminal.setLevel(_number(echo))
     to_terminal.setFormatter(logging.Formatter("blazar: %(levelname)s: %(message)s"))
     root.handlers[:] = [to_file, to_terminal]
+
+
+class _Echo(logging.StreamHandler):
+    """Leaves lines out while nobody takes them: a halted terminal, or a pipe that is not read, must not halt us. They
+    are in the file."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if _takes(self.stream):
+            super().emit(record)
+
+    def format(self, record: logging.LogRecord) -> str:
+        return super().format(record).encode(errors="replace")[:LONGEST_ECHO].decode(errors="ignore")
+
+
+def _takes(stream: TextIO) -> bool:
+    """Whether such a line can be written without waiting."""
+    poll = select.poll()
+    try:
+        poll.register(stream, select.POLLOUT)
+    except (OSError, ValueError):
+        return True  # it is no file of the system, so it does not wait
+    return bool(poll.poll(0))
 
 
 def rotating(file: Path) -> logging.handlers.RotatingFileHandler:

@@ -43,9 +43,10 @@ def after_another_request(sock):
     sock.close()
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory):
-    with GatewayUnderTest(tmp_path_factory.mktemp("cancel"), {"client_write_timeout_secs": 1}) as gateway:
+@pytest.fixture(scope="module", params=["tcp", "unix"])
+def shared(request, tmp_path_factory):
+    with GatewayUnderTest(tmp_path_factory.mktemp("cancel"), {"client_write_timeout_secs": 1},
+                          transport=request.param) as gateway:
         yield gateway
 
 

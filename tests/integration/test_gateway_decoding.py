@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.integration.test_gateway_structured import ASKS, BAD, FORCES, ON, RECEIPT, SCHEMA, asked, called, says
+from tests.integration.test_gateway_structured import ASKS, BAD, FORCES, GOOD, ON, RECEIPT, SCHEMA, asked, called, says
 from tests.support.gateway_under_test import MESSAGES, MODEL, GatewayUnderTest
 from tests.support.wire import ndjson
 
@@ -25,6 +25,12 @@ def shared(tmp_path_factory):
 @pytest.fixture(scope="module")
 def shared_blind(tmp_path_factory):
     with GatewayUnderTest(tmp_path_factory.mktemp("blind"), {"sentinel": False}) as gateway:
+        yield gateway
+
+
+@pytest.fixture(scope="module")
+def gathering(tmp_path_factory):
+    with GatewayUnderTest(tmp_path_factory.mktemp("gathering"), {"buffered_via_stream": True}) as gateway:
         yield gateway
 
 
@@ -58,6 +64,17 @@ def test_without_the_sentinel(blind):
     assert refused.status == 400 and "sentinel" in refused.body.decode()
     for dialect, fields in FORCES.items():
         assert called(dialect, blind.ask(dialect, **fields), False)[0] == "f", "tools are forced all the same"
+
+
+def test_answers_gathered_from_a_stream(gathering):
+    says(gathering, GOOD[:5], GOOD[5:])
+    answer = gathering.ask("openai", ON, **ASKS["openai"](SCHEMA))
+    assert asked(gathering)["stream"] and answer.headers[RECEIPT] == "json_schema"
+    assert answer.json()["choices"][0]["message"]["content"] == GOOD
+    assert called("openai", gathering.ask("openai", ON, **FORCES["openai"]), False)[:2] == ("f", GOOD)
+    assert asked(gathering)["stream"]
+    says(gathering, BAD)
+    assert gathering.ask("openai", ON, **ASKS["openai"](SCHEMA)).status == 422
 
 
 # -- decode_policy ---------------------------------------------------------------------------------------

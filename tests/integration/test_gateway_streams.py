@@ -15,9 +15,9 @@ FIVE = [delta("", role="assistant"), delta("one"), delta(" two"), delta(" three"
 DONE = b"data: [DONE]\n\n"
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory):
-    with GatewayUnderTest(tmp_path_factory.mktemp("streams")) as gateway:
+@pytest.fixture(scope="module", params=["tcp", "unix"])
+def shared(request, tmp_path_factory):
+    with GatewayUnderTest(tmp_path_factory.mktemp("streams"), transport=request.param) as gateway:
         yield gateway
 
 

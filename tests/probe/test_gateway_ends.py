@@ -13,15 +13,15 @@ import pytest
 
 from blazar.supervisor import processes
 from blazar.supervisor.gateway import LAUNCHER
-from tests.support.daemon import Daemon
+from tests.support.daemon import DAEMONS
 from tests.support.waiting import until
 
 EVENT = 'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
 
 
-@pytest.fixture
-def daemon(tmp_path):
-    with Daemon(tmp_path, launcher=LAUNCHER) as daemon:
+@pytest.fixture(params=DAEMONS)
+def daemon(request, tmp_path):
+    with DAEMONS[request.param](tmp_path, launcher=LAUNCHER) as daemon:
         daemon.slow = daemon.install("slow", chunks=[EVENT] * 600, pause=0.05)
         daemon.quick = daemon.install("quick")
         yield daemon
@@ -114,13 +114,3 @@ def test_stop_ends_a_stream_within_the_grace_time(daemon):
     assert daemon.process.wait(10) == 0
     assert 1 <= time.monotonic() - began < 6
     daemon.wait_gone(tree, 0.5)
-
-
-def test_busy_model_survives_a_swap(daemon):
-    daemon.settings["max_loaded_models"] = 1
-    finite = daemon.install("finite", chunks=[EVENT] * 20 + ["data: [DONE]\n\n"], pause=0.05)
-    daemon.start()
-    stream = ask(daemon, finite, stream=True)
-    stream.readline()
-    assert works(daemon)
-    assert stream.read().endswith(b"data: [DONE]\n\n")

@@ -11,14 +11,14 @@ import pytest
 from blazar.errors import SupervisorGone
 from blazar.store.store import Store
 from blazar.supervisor import processes
-from tests.support.daemon import Daemon
+from tests.support.daemon import DAEMONS, Daemon
 from tests.support.stub_model import write_header
 from tests.support.waiting import until
 
 
-@pytest.fixture
-def daemon(tmp_path):
-    with Daemon(tmp_path) as daemon:
+@pytest.fixture(params=["tcp"])
+def daemon(request, tmp_path):
+    with DAEMONS[request.param](tmp_path) as daemon:
         daemon.model = daemon.install("solo")
         yield daemon
 
@@ -70,6 +70,7 @@ def test_supervisor_that_stood_still_does_not_blame_the_gateway(daemon):
 # -- files, descriptors ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("daemon", DAEMONS, indirect=True)
 def test_child_whose_files_cannot_be_written_does_not_run_unwatched(daemon):
     daemon.start()
     before = daemon.tree()
@@ -82,11 +83,12 @@ def test_child_whose_files_cannot_be_written_does_not_run_unwatched(daemon):
     assert daemon.get(f"/load/{daemon.model}")[0] == 200
 
 
+@pytest.mark.parametrize("daemon", DAEMONS, indirect=True)
 def test_end_of_a_child_is_told_although_its_files_stay(daemon):
     daemon.start()
     _, endpoint = daemon.get(f"/load/{daemon.model}")
     blocked(daemon.paths.run / "solo%3Af32.pid").rmdir()
-    blocked(daemon.paths.run / "solo%3Af32.apikey")
+    blocked(daemon.paths.run / ("solo%3Af32.sock" if daemon.unix else "solo%3Af32.apikey"))
     os.kill(endpoint["pid"], signal.SIGKILL)
     until(lambda: daemon.state(daemon.model) == "absent", 3)
 
@@ -141,6 +143,7 @@ def test_second_serve_in_a_folder_that_was_removed_touches_nothing_of_the_first(
 # -- engines -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("daemon", DAEMONS, indirect=True)
 def test_child_that_is_healthy_and_says_nothing_more_is_not_ready(daemon):
     model = daemon.install("mute", props_delay=60)
     daemon.settings["model_load_timeout_secs"] = 1
@@ -152,6 +155,7 @@ def test_child_that_is_healthy_and_says_nothing_more_is_not_ready(daemon):
 # -- the store ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("daemon", DAEMONS, indirect=True)
 def test_replaced_file_is_taken_up_when_the_running_requests_have_ended(daemon, tmp_path):
     daemon.start()
     _, first = daemon.get(f"/lease/{daemon.model}")

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from blazar.supervisor import processes
-from tests.support.daemon import DAEMONS, Daemon
+from tests.support.daemon import DAEMONS
 from tests.support.waiting import until
 
 
@@ -59,10 +59,11 @@ def test_4_useless_pid_files_and_stale_sockets(daemon, text):
     assert files_of_children(daemon) == ["gateway.pid", "control.sock"]
 
 
-def test_5_two_data_dirs_do_not_touch_each_other(tmp_path):
+@pytest.mark.parametrize("transport", DAEMONS)
+def test_5_two_data_dirs_do_not_touch_each_other(tmp_path, transport):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    with Daemon(tmp_path / "a") as one, Daemon(tmp_path / "b") as two:
+    with DAEMONS[transport](tmp_path / "a") as one, DAEMONS[transport](tmp_path / "b") as two:
         model = one.install("solo")
         assert two.install("solo") == model
         one.start()
@@ -148,26 +149,3 @@ def test_second_signal_ends_everything_at_once(daemon):
     assert time.monotonic() - began < 2
     daemon.wait_gone(tree, 2)
     stream.close()
-
-
-STUBBORN = {
-    "deaf": {"ignore_term": True}, "frozen": {"freeze": True}, "parent": {"helper": True, "helper_session": True},
-    "slow": {"term_delay": 8},
-}
-
-
-def test_children_that_will_not_stop_are_ended_by_force(daemon):
-    for name, scenario in STUBBORN.items():
-        daemon.install(name, **scenario)
-    daemon.start()
-    pids = {name: daemon.get(f"/load/{name}:f32")[1]["pid"] for name in STUBBORN}
-    until(lambda: processes.stat_fields(pids["frozen"])[0] == "T", what="the child frozen")
-    began = time.monotonic()
-    with ThreadPoolExecutor(len(STUBBORN)) as pool:
-        answers = list(pool.map(lambda name: daemon.get(f"/evict/{name}:f32"), STUBBORN))
-    assert [answer["evicted"] for _, answer in answers] == [True] * len(STUBBORN)
-    assert time.monotonic() - began < 7
-    assert not [name for name, pid in pids.items() if processes.is_alive(pid)]
-    for name in STUBBORN:
-        daemon.play(f"{name}:f32")
-        assert daemon.get(f"/load/{name}:f32")[0] == 200

@@ -1,13 +1,10 @@
-"""Loads: coalescing, identity (FC-27), failures and their words, eviction and idling."""
+"""Loads: coalescing, failures and their words, eviction and idling."""
 
-import contextlib
 import re
-import socket
 import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -31,86 +28,6 @@ def test_twenty_concurrent_requests_make_one_spawn(daemon):
     assert {status for status, _ in answers} == {200}
     assert len({endpoint["pid"] for _, endpoint in answers}) == 1
     assert len(daemon.starts(model)) == 1
-
-
-def test_ten_models_at_once_end_on_ten_addresses(daemon):
-    models = [daemon.install(f"m{number}") for number in range(10)]
-    daemon.start()
-    with ThreadPoolExecutor(10) as pool:
-        answers = list(pool.map(lambda model: daemon.get(f"/load/{model}"), models))
-    assert [status for status, _ in answers] == [200] * 10
-    assert len({str(endpoint["address"]) for _, endpoint in answers}) == 10
-    secrets = {endpoint["secret"] for _, endpoint in answers}
-    assert secrets == {None} if daemon.unix else len(secrets) == 10
-
-
-class Squatter:
-    """Answers 200 {"status":"ok"} to everything and notes what it is sent."""
-
-    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
-        self.heard: list[bytes] = []
-        squatter = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                squatter.heard.append(self.requestline.encode() + bytes(self.headers))
-                self.send_response(200)
-                self.end_headers()
-                self.wfile.write(b'{"status":"ok"}')
-
-        class Server(HTTPServer):
-            address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-
-        self.server = Server((host, port), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-
-@pytest.mark.parametrize("daemon", ["tcp"], indirect=True)
-@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_squatter_on_the_childs_port_hears_nothing(daemon, host):
-    """The engine refuses `--port 0`, so a port is chosen for it; the squatter takes that one before it binds."""
-    model = daemon.install("solo", refuse_port_0=True, port_delay=1.0)
-    daemon.start()
-    answers = []
-    asking = threading.Thread(target=lambda: answers.append(daemon.get(f"/load/{model}")))
-    asking.start()
-    starts = until(lambda: len(daemon.starts(model)) == 2 and daemon.starts(model), what="the start with a port")
-    port = int(starts[1][1])
-    assert port != 0
-    squatter = Squatter(port, host)
-    asking.join(20)
-    status, endpoint = answers[0]
-    assert status == 200
-    assert (endpoint["address"][1] != port) == (host == "127.0.0.1")
-    assert squatter.heard == []
-    squatter.server.shutdown()
-
-
-@pytest.mark.parametrize("daemon", ["tcp"], indirect=True)
-def test_squatter_on_every_port_ends_in_a_clear_error(daemon):
-    model = daemon.install("solo", refuse_port_0=True, port_delay=0.5)
-    daemon.start()
-    squatters = []
-
-    def squat() -> None:
-        seen = 0
-        while seen < 3 and not answers:
-            for _, port in daemon.starts(model)[seen:]:
-                seen += 1
-                if port != "0":
-                    squatters.append(Squatter(int(port)))
-            time.sleep(0.02)
-
-    answers: list = []
-    watching = threading.Thread(target=squat, daemon=True)
-    watching.start()
-    answers.append(daemon.get(f"/load/{model}"))
-    status, error = answers[0]
-    assert status == 503
-    assert error["slug"] == "load-failed"
-    assert "Address already in use" in error["message"]
-    assert [squatter.heard for squatter in squatters] == [[], []]
-    assert len(daemon.starts(model)) == 3
 
 
 def test_failed_load_tells_what_the_engine_said(daemon):
@@ -377,30 +294,6 @@ def test_who_gets_a_secret(tmp_path, transport, auth, secret):
         assert daemon.get(f"/evict/{model}")[1]["evicted"] is True
         until(lambda: daemon.state(model) == "absent")
         assert not socket_file.exists()
-
-
-@pytest.mark.parametrize("daemon", ["unix"], indirect=True)
-def test_a_stranger_on_the_childs_socket_hears_nothing(daemon):
-    """It has bound the path after the child: nothing is sent there, and the load ends in words."""
-    model = daemon.install("solo", warm_delay=30)
-    daemon.settings["model_load_timeout_secs"] = 2
-    daemon.start()
-    path = daemon.paths.run / "solo%3Af32.sock"
-    answers = []
-    asking = threading.Thread(target=lambda: answers.append(daemon.get(f"/load/{model}")))
-    asking.start()
-    until(path.exists)
-    path.unlink()
-    with socket.socket(socket.AF_UNIX) as stranger:
-        stranger.bind(str(path))
-        stranger.listen()
-        asking.join(10)
-        assert answers[0][0] == 504
-        stranger.settimeout(0)
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                connection, _ = stranger.accept()
-                assert connection.recv(100) == b""
 
 
 @pytest.mark.parametrize(("folder", "name", "said"), [

@@ -7,6 +7,7 @@ The scenario is read from `<model file>.stub.json` when there is one; all keys a
   crash_at_load exit code at once                         stderr        text printed before that, or at the start
   stderr_bytes  so many bytes of noise on stderr          refuse_port_0 exit as an older server would
   ignore_term   SIGTERM does nothing                      term_delay    seconds between SIGTERM and the exit
+  term_stderr_bytes  so many bytes of noise after SIGTERM, then the exit
   freeze        SIGSTOP itself once ready                 helper        fork a grandchild that sleeps
   helper_session the grandchild has a session of its own  squat         a port to lose: say it is taken, exit 1
   port_delay    seconds between start and binding a given port
@@ -234,6 +235,13 @@ def bind(asked: argparse.Namespace) -> socketserver.BaseServer:
         raise SystemExit(1)
 
 
+def make_noise(count: int) -> None:
+    os.set_blocking(2, True)
+    for _ in range(count // 1000):
+        sys.stderr.write("n" * 999 + "\n")
+    sys.stderr.flush()
+
+
 def play_start(asked: argparse.Namespace, play: dict) -> None:
     """Everything a scenario does before the port is bound."""
     if asked.model:
@@ -242,14 +250,13 @@ def play_start(asked: argparse.Namespace, play: dict) -> None:
     if "stderr" in play:
         print(play["stderr"], file=sys.stderr, flush=True)
     if play.get("stderr_bytes"):
-        os.set_blocking(2, True)
-        for _ in range(play["stderr_bytes"] // 1000):
-            sys.stderr.write("n" * 999 + "\n")
-        sys.stderr.flush()
+        make_noise(play["stderr_bytes"])
     if play.get("ignore_term"):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     elif play.get("term_delay"):
         signal.signal(signal.SIGTERM, lambda *_: threading.Timer(play["term_delay"], os._exit, [0]).start())
+    elif play.get("term_stderr_bytes"):
+        signal.signal(signal.SIGTERM, lambda *_: (make_noise(play["term_stderr_bytes"]), os._exit(0)))
     else:
         signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     if play.get("helper"):

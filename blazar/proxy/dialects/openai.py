@@ -33,8 +33,10 @@ class OpenAIDialect(Dialect):
     name = "openai"
     relays = True
 
-    def __init__(self, reader: BodyReader | None = None) -> None:
+    def __init__(self, reader: BodyReader | None = None, via_stream: bool = False) -> None:
+        """`via_stream`: the child is asked for a stream even where the client wants none."""
         self._reader = reader or BodyReader()
+        self._via_stream = via_stream
 
     def parse(self, operation: str, body: bytes, headers: Mapping[str, str], request_id: str) -> Exchange:
         if operation == "embeddings":
@@ -42,9 +44,11 @@ class OpenAIDialect(Dialect):
             return Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload), stream=False,
                             body=body, payload=payload, needs="embedding", inputs=openai_embeddings.inputs(payload))
         payload = self._reader.fields(body, READ)
+        stream = boolean(payload, "stream", default=False)
+        gathers = self._via_stream and not stream and _has_one_choice(operation, payload)
         return Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload),
-                        stream=boolean(payload, "stream", default=False), body=body, payload=payload,
-                        upstream_path=PATHS[operation], upstream_body=body)
+                        stream=stream, body=body, payload=payload, gathers=gathers, upstream_path=PATHS[operation],
+                        upstream_body=_asking_for_a_stream(body) if gathers else body)
 
     def error(self, error: Exception) -> tuple[int, bytes]:
         return public(error).status, dumps(envelope(error))
@@ -75,6 +79,19 @@ class Passing:
 
     def fail(self, error: Exception) -> bytes:
         return self._dialect.stream_error(error)
+
+
+def _has_one_choice(operation: str, payload: Mapping[str, Any]) -> bool:
+    """Of several, a stream does not tell whose usage it counts. What the prompts of a large body are is not known."""
+    prompt = payload.get("prompt")
+    several = operation == "completions" and (prompt is None or (isinstance(prompt, list) and len(prompt) > 1
+                                                                 and not isinstance(prompt[0], int)))
+    return payload.get("n") in (None, 1) and not several
+
+
+def _asking_for_a_stream(body: bytes) -> bytes:
+    """The same object; what a reader finds last counts."""
+    return body.rstrip().removesuffix(b"}") + b',"stream":true,"stream_options":{"include_usage":true}}'
 
 
 def models(listed: Mapping[str, Mapping[str, Any]], loaded: Mapping[str, Endpoint]) -> dict[str, Any]:

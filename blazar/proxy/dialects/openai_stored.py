@@ -3,14 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
-from blazar.proxy.assemble import Assembler
+from blazar.proxy.dialects.openai_whole import Whole
 from blazar.proxy.exchange import Usage
 from blazar.proxy.json import BadJson, loads
 from blazar.proxy.meter import take_counts
 from blazar.proxy.sse import SseReader
-
-HEAD = ("id", "created", "model", "system_fingerprint", "service_tier", "usage", "timings")
-"""Fields of chunks that are the whole answer's; the last of each counts."""
 
 
 def completion(body: bytes, streamed: bool) -> dict[str, Any] | None:
@@ -44,46 +41,20 @@ def _events(body: bytes) -> list[str]:
 
 def _joined(chunks: list[Any]) -> dict[str, Any] | None:
     """One object of a stream's chunks; None when an error is among them."""
-    whole: dict[str, Any] = {"id": "", "object": "chat.completion"}
-    choices: dict[int, _Choice] = {}
-    usage = Usage()
+    whole, usage = Whole(), Usage()
     for chunk in chunks:
         if not isinstance(chunk, dict) or chunk.get("error"):
             return None
+        whole.feed(chunk)
         take_counts(usage, chunk)
-        whole.update({field: chunk[field] for field in HEAD if chunk.get(field) is not None})
-        listed = chunk.get("choices")
-        for choice in listed if isinstance(listed, list) else []:
-            if isinstance(choice, dict):
-                index = choice.get("index")
-                choices.setdefault(index if isinstance(index, int) else 0, _Choice()).feed(choice)
-    whole.setdefault("usage", {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens,
-                               "total_tokens": usage.prompt_tokens + usage.completion_tokens})
-    return {**whole, "choices": [choices[index].whole(index) for index in sorted(choices)]}
-
-
-class _Choice:
-    """One choice of a stream."""
-
-    def __init__(self) -> None:
-        self._assembler = Assembler()
-        self._logprobs: list[Any] = []
-
-    def feed(self, choice: dict[str, Any]) -> None:
-        self._assembler.feed({"choices": [{**choice, "index": 0}]})
-        told = choice.get("logprobs")
-        more = told.get("content") if isinstance(told, dict) else None
-        self._logprobs += more if isinstance(more, list) else []
-
-    def whole(self, index: int) -> dict[str, Any]:
-        answer = self._assembler.finish()
-        message: dict[str, Any] = {"role": "assistant", "content": answer.text or None if answer.tool_calls
-                                   else answer.text, "refusal": None}
-        if answer.thinking:
-            message["reasoning_content"] = answer.thinking
-        if answer.tool_calls:
-            message["tool_calls"] = [{"id": call.id, "type": "function",
-                                      "function": {"name": call.name, "arguments": call.arguments}}
-                                     for call in answer.tool_calls]
-        return {"index": index, "message": message, "finish_reason": answer.finish_reason,
-                "logprobs": {"content": self._logprobs} if self._logprobs else None}
+    value = whole.value()
+    for choice in value["choices"]:  # what OpenAI's objects have besides
+        message = choice.setdefault("message", {})
+        message.setdefault("refusal", None)
+        choice.setdefault("logprobs", None)
+        if message.get("tool_calls"):
+            message["content"] = message.get("content") or None
+            message["tool_calls"] = [{"type": "function", **call} for call in message["tool_calls"]]
+    counts = {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens,
+              "total_tokens": usage.prompt_tokens + usage.completion_tokens}
+    return {"usage": counts, **value}

@@ -131,7 +131,7 @@ class Pool:
 
         Raises OSError when the child does not accept.
         """
-        connection = self._idle_one(endpoint.child_id) or Connection(_connect(endpoint.address), endpoint.child_id)
+        connection = self._idle_one(endpoint.child_id) or Connection(_connect(endpoint), endpoint.child_id)
         self._lent.add(connection)
         return connection
 
@@ -191,8 +191,9 @@ class Pool:
         return len(self._idle.get(child_id, []))
 
 
-def _connect(address: tuple[str, int] | str) -> _socket.socket:
+def _connect(endpoint: Endpoint) -> _socket.socket:
     """A connected socket of the bare type: gevent's own would wait."""
+    address = endpoint.address
     family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET6 if ":" in address[0] else socket.AF_INET
     sock = _socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -203,10 +204,24 @@ def _connect(address: tuple[str, int] | str) -> _socket.socket:
         else:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             _complete(sock, address)
+        _check_runs(endpoint.pid)
     except BaseException:
         sock.close()
         raise
     return sock
+
+
+def _check_runs(pid: int) -> None:
+    """Raises OSError for a child that has ended: another program may have taken its port, and would get the prompt.
+
+    What has ended has no program any more, even while nobody has waited for it.
+    """
+    try:
+        os.readlink(f"/proc/{pid}/exe")
+    except (FileNotFoundError, ProcessLookupError):
+        raise ConnectionRefusedError("its process has ended") from None
+    except OSError:
+        return  # the system does not tell
 
 
 def _complete(sock: _socket.socket, address: tuple[str, int] | str) -> None:

@@ -17,6 +17,7 @@ from blazar.paths import Paths
 from blazar.store.store import Store
 from blazar.supervisor import processes
 from blazar.supervisor.child import Means
+from blazar.supervisor.daemon import router_of
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.loader import Loader
 from blazar.supervisor.loop import Loop
@@ -25,6 +26,7 @@ from blazar.supervisor.states import State
 from blazar.supervisor.tuner import Tuner
 from blazar.supervisor.workers import Workers
 from tests.support.daemon import STUB_ENGINE
+from tests.support.routers import STUB_ROUTER
 from tests.support.stub_model import install_stub, play
 
 PATIENCE = 20.0
@@ -50,10 +52,12 @@ class Bench:
         store, pool, tuned = Store(self.paths), Pool(self.loop), {}
         self.workers = Workers(self.loop)
         loader = Loader(store, self.paths, [LlamaCpp(SETTINGS.values())],
-                        lambda model, own: effective(config, model, own), str(STUB_ENGINE), None, True, tuned=tuned)
+                        lambda model, own: effective(config, model, own),
+                        str(STUB_ROUTER if config.router else STUB_ENGINE), None, True, tuned=tuned,
+                        router=router_of(config, self.paths))
         means = Means(self.loop, pool, self.paths, loader.weigh, census, lambda: self.loop.post(self.fleet.schedule),
                       lambda digests: None)
-        self.fleet = Fleet(means, self.workers, max_loaded=1, keep_alive=-1.0)
+        self.fleet = Fleet(means, self.workers, max_loaded=1, keep_alive=-1.0, router=config.router)
         self.tuner = Tuner(self.loop, pool, self.workers, self.fleet, config, loader.loses_nothing, tuned)
         self.drains = []
         ours, theirs = socket.socketpair()
@@ -168,6 +172,15 @@ def test_slots_that_somebody_chose_stay(bench, settings):
     bench = bench(default_ctx=512, **settings)
     bench.seconds(130, in_flight=5)
     assert bench.drains == [] and bench.child.endpoint.slots == 1
+
+
+def test_a_router_is_left_alone(bench):
+    bench = bench(default_ctx=512, router=True, spec_auto_manage=True, ubatch_auto=True)
+    assert bench.child.endpoints()[bench.model].slots == 1
+    bench.seconds(700, in_flight=5)
+    assert bench.drains == [] and bench.child.id == "router#1" and bench.tuner.governors() == {}
+    kept = bench.tuner._places["router"]
+    assert not kept.busy and kept.refused == set(), "nothing was even tried"
 
 
 def test_speculation_is_parked_and_restored(bench):

@@ -79,3 +79,19 @@ def test_full_disk_costs_lines_and_no_tracebacks(tmp_path):
             "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); logging.getLogger('x').warning('careful')")
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "daemon.log")], capture_output=True, text=True)
     assert done.stderr == "blazar: WARNING: careful\n"
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_that_nobody_reads_halts_nobody(tmp_path, monkeypatch):
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as stream, os.fdopen(reading, "rb") as other:
+        monkeypatch.setattr(sys, "stderr", stream)
+        log.set_up(tmp_path / "daemon.log")
+        for number in range(100):
+            logging.warning("%d %s", number, "é" * 3000)
+        lines = (tmp_path / "daemon.log").read_text().splitlines()
+        assert len(lines) == 100 and lines[-1].endswith("é")
+        shown = other.read1(1 << 20)
+        assert shown.startswith("blazar: WARNING: 0 é".encode()) and len(shown) <= 1 << 16
+        logging.warning("it is read again")
+        assert other.read1(1 << 20) == b"blazar: WARNING: it is read again\n"
