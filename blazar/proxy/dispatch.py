@@ -91,7 +91,7 @@ def pass_on(exchange: Exchange, call: Call) -> Reply:
     """Pass the child's answer on in the exchange's dialect."""
     if exchange.gathers and _is_stream(call.head):
         return _gather(exchange, call)
-    relays = exchange.dialect.relays and (exchange.shape is None or call.head.status != 200)
+    relays = exchange.dialect.relays and (exchange.reshaping is None or call.head.status != 200)
     if relays and not (exchange.sink.early and not _is_stream(call.head)):
         return _relay(exchange, call)
     if call.head.status != 200 or relays:
@@ -250,14 +250,14 @@ def _reshape(exchange: Exchange, call: Call) -> Reply:
 
 
 def _whole(exchange: Exchange, call: Call, value: dict[str, Any]) -> Reply:
-    body = dumps(value if exchange.shape is None else exchange.shape.whole(value))
+    body = dumps(value if exchange.reshaping is None else exchange.reshaping.whole(value))
     exchange.headers.append(overhead(exchange, call.meter.heard))
     return exchange.answer(body)
 
 
 def _shaped(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:
     events = _events(exchange, call)
-    return events if exchange.shape is None else exchange.shape.events(events)
+    return events if exchange.reshaping is None else exchange.reshaping.events(events)
 
 
 def _events(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:

@@ -11,6 +11,8 @@ from typing import Any
 from blazar.proxy.json import BadJson, dumps, loads
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
+REASONS = {"stop": "tool_calls"}
+"""Why an answer ended, once it has calls."""
 
 RULES = r'''calls ::= call ("\n" call)*
 call ::= "<tool_call>" ws "{" ws "\"name\"" ws ":" ws name ws "," ws arguments ws "}" ws "</tool_call>"
@@ -40,44 +42,32 @@ def _literal(text: str) -> str:
 
 
 class Envelopes:
-    """Turns the text of such answers into calls; a Shape, as dispatch sees it."""
+    """Turns the text of such answers into calls; a Reshaping, as dispatch sees it."""
 
     sentinel = None
 
     def events(self, events: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """The child's chunks; envelopes are kept back until they are whole, and come before the last chunk."""
+        """The child's chunks; envelopes are kept back until the end, and come before the last of it."""
         held = ""
         calling = False
-        count = 0
         for event in events:
             for choice in event.get("choices") or ():
-                delta = choice.get("delta") or {}
-                words = delta.get("content")
-                if isinstance(words, str) and words:
-                    held += words
-                    calling = calling or held.lstrip().startswith(OPEN)
-                    undecided = not calling and OPEN.startswith(held.lstrip())
-                    delta["content"] = "" if calling or undecided else held
-                    held = held if calling or undecided else ""
+                delta = choice["delta"] = choice.get("delta") or {}
+                held += delta.pop("content", None) or ""
+                calling = calling or held.lstrip().startswith(OPEN)
                 if choice.get("finish_reason"):
-                    calls, rest = calls_in(held)
-                    held = ""
-                    if rest:
-                        delta["content"] = rest
+                    calls, held = calls_in(held)
                     if calls:
-                        delta["tool_calls"] = [
-                            {"index": count + number, "type": "function",
-                             "function": {"name": call["name"], "arguments": dumps(call["arguments"]).decode()}}
-                            for number, call in enumerate(calls)]
-                        count += len(calls)
-                        if choice["finish_reason"] == "stop":
-                            choice["finish_reason"] = "tool_calls"
-                    choice["delta"] = delta
+                        yield {"choices": [{"index": 0, "delta": {"tool_calls": calls}, "finish_reason": None}]}
+                        choice["finish_reason"] = REASONS.get(choice["finish_reason"], choice["finish_reason"])
+                elif calling or OPEN.startswith(held.lstrip()):
+                    continue
+                delta["content"], held = held, ""
             yield event
 
 
 def calls_in(text: str) -> tuple[list[dict[str, Any]], str]:
-    """The calls in `text`, and what is left of it: words, or an envelope that is not whole."""
+    """The calls in `text`, as a chunk has them, and what is left of it: words, or an envelope that is not whole."""
     calls: list[dict[str, Any]] = []
     rest = text
     while rest.lstrip().startswith(OPEN):
@@ -89,7 +79,8 @@ def calls_in(text: str) -> tuple[list[dict[str, Any]], str]:
             call = _call(inner)
         if call is None:
             break
-        calls.append(call)
+        calls.append({"index": len(calls), "type": "function", "function": {
+            "name": call["name"], "arguments": dumps(call["arguments"]).decode()}})
         rest = after
     return calls, rest if rest.strip() else ""
 

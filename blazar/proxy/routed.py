@@ -77,7 +77,8 @@ def answer_routed(exchange: Exchange, call: Call) -> Reply:
         body = read_body(call, MAX_CHILD_ERROR)
     told = told_error(exchange, body, call.head.status)
     error = meant(exchange, told)
-    if error is not told or isinstance(told, PromptTooLong | SchemaRefused) or exchange.sink.early or not exchange.dialect.relays:
+    explained = isinstance(told, PromptTooLong | SchemaRefused)
+    if error is not told or explained or exchange.sink.early or not exchange.dialect.relays:
         raise error
     send_whole(exchange.sink, call.head.status, headers_for(exchange, call.head.status), body,
                call.head.fields.get("content-type", "application/json"))

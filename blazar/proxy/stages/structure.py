@@ -15,13 +15,12 @@ from blazar.proxy.grammar import Envelopes, grammar
 from blazar.proxy.json import dumps
 from blazar.proxy.json_scan import BodyReader
 from blazar.proxy.receipts import structured
+from blazar.proxy.reshaping import Reshaping
 from blazar.proxy.schemas import Schema
 from blazar.proxy.sentinel import Sentinel
-from blazar.proxy.shape import Shape
 from blazar.proxy.structured import ASKS, ENFORCE, Constraint, constrain, demands, functions_of
 
-COMPLETIONS = "/v1/completions"
-SWITCH = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
+CHAT = "/v1/chat/completions"
 
 
 class Structure:
@@ -42,7 +41,7 @@ class Structure:
 
     def _constrain(self, exchange: Exchange) -> None:
         asked = self._reader.whole(exchange.upstream_body)
-        constraint, amended = constrain(asked, chat=exchange.upstream_path != COMPLETIONS)
+        constraint, amended = constrain(asked, chat=exchange.upstream_path == CHAT)
         if amended is not asked:
             exchange.upstream_body = dumps(amended)
         if constraint is None:
@@ -51,16 +50,16 @@ class Structure:
         exchange.headers.append(structured("json_object" if any_json else constraint.kind))
         sentinel = self._sentinel(exchange, constraint)
         if constraint.tool or sentinel is not None:
-            exchange.shape = Shape(constraint.tool, sentinel, exchange.stops)
+            exchange.reshaping = Reshaping(constraint.tool, sentinel, exchange.stops)
 
     def _sentinel(self, exchange: Exchange, constraint: Constraint) -> Sentinel | None:
         """Who judges the answer; what is written in a grammar of the client's own, nobody does."""
-        header = exchange.knobs.get(ENFORCE)
-        enforces = self._enforces if header is None else _switch(header)
-        if header is not None and enforces and exchange.stream:
+        wished = exchange.knobs.get(ENFORCE)
+        enforces = self._enforces if wished is None else wished
+        if wished and exchange.stream:
             raise KnobRefused(knob="`X-Blazar-Enforce` for a stream", reason="an answer can be judged only when it is "
                               "whole, and its beginning would have gone out", remedy="send \"stream\": false with it")
-        if header is not None and enforces and not self._watches:
+        if wished and not self._watches:
             raise KnobRefused(knob="`X-Blazar-Enforce`", reason="the sentinel, which judges answers, is off",
                               remedy="set `sentinel = true`")
         if constraint.kind == "gbnf" or not self._watches:
@@ -71,7 +70,7 @@ class Structure:
     # -- the Ollama lane -------------------------------------------------------------------------------------
 
     def _ollama(self, exchange: Exchange) -> None:
-        if exchange.upstream_path == COMPLETIONS:
+        if exchange.payload.get("raw") and exchange.operation == "generate":
             self._cap(exchange)
         elif self._strict and exchange.payload.get("tools"):
             self._confine(exchange)
@@ -100,19 +99,10 @@ class Structure:
         asked["chat_template_kwargs"] = {**(asked.get("chat_template_kwargs") or {}), "enable_thinking": False}
         exchange.upstream_body = dumps(asked)
         exchange.headers.append(structured("gbnf"))
-        exchange.shape = Envelopes()
+        exchange.reshaping = Envelopes()
 
 
 def _was_answered(asked: dict[str, Any]) -> bool:
     """Whether the last turn is a tool's result."""
     turns = asked.get("messages")
     return isinstance(turns, list) and bool(turns) and turns[-1].get("role") == "tool"
-
-
-def _switch(value: str) -> bool:
-    """Raises KnobRefused."""
-    found = SWITCH.get(value.strip().lower())
-    if found is None:
-        raise KnobRefused(knob=f"`X-Blazar-Enforce: {value[:40]}`", reason="it is neither yes nor no",
-                          remedy="send `on` or `off`")
-    return found

@@ -105,8 +105,8 @@ def audit_line(exchange: Exchange, arrived_at: float, ended: float, status: int,
 
 def verdict_on(exchange: Exchange) -> str | None:
     """What the sentinel says of the answer's form; None when it was not asked, or there was no answer."""
-    shape = exchange.shape
-    return (shape.sentinel.verdict or None) if shape is not None and shape.sentinel is not None else None
+    sentinel = exchange.reshaping.sentinel if exchange.reshaping is not None else None
+    return (sentinel.verdict or None) if sentinel is not None else None
 
 
 def is_truncated(exchange: Exchange) -> bool:

@@ -27,7 +27,10 @@ CALL_F, CALL_G = {"name": "f", "arguments": {"a": "</tool_call>"}}, {"name": "g"
     ('<tool_call>{"name":"g","arguments":[]}</tool_call>', [], '<tool_call>{"name":"g","arguments":[]}</tool_call>'),
 ])
 def test_calls_in_a_text(text, calls, rest):
-    assert calls_in(text) == (calls, rest)
+    found, left = calls_in(text)
+    assert left == rest
+    assert [(call["function"]["name"], json.loads(call["function"]["arguments"])) for call in found] == [
+        (call["name"], call["arguments"]) for call in calls]
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])

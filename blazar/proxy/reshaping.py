@@ -1,4 +1,4 @@
-"""`Shape`: what happens to a child's answer between the child and the dialect, for a request that demands a form.
+"""`Reshaping`: what happens to a child's answer between the child and the dialect, for a request that demands a form.
 
 The text that the engine wrote for a forced tool becomes a call of it, and the sentinel sees the answer before its last
 byte goes out.
@@ -20,7 +20,7 @@ def new_call() -> str:
     return f"call_{secrets.token_hex(12)}"
 
 
-class Shape:
+class Reshaping:
     """Of one exchange; each attempt goes through `events`, or `whole`, anew."""
 
     def __init__(self, tool: str, sentinel: Sentinel | None, stops: tuple[str, ...],
