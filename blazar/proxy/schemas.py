@@ -41,7 +41,8 @@ class Schema:
 
         self._pause = pause
         plain = _plain(schema)
-        named = validators.validator_for(schema, default=None)
+        draft = schema.get("$schema")
+        named = validators.validator_for({"$schema": draft}, default=None) if isinstance(draft, str) else None
         kinds = [named] if named else [validators.Draft202012Validator, validators.Draft7Validator]
         flaws = [self._flaw_of_schema(kind, plain) for kind in kinds]
         if None not in flaws:

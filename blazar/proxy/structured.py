@@ -112,7 +112,8 @@ def _forced(asked: dict[str, Any], choice: dict[str, Any]) -> tuple[Constraint, 
     if choice.get("type") != "function":
         refuse("tool_choice.type", "function or allowed_tools", choice.get("type"))
     name = text(mapping(choice, "function", "tool_choice."), "name", "tool_choice.function.")
-    functions = {function.get("name"): (position, function) for position, function in functions_of(asked)}
+    functions = {text(function, "name", f"tools[{position}].function."): (position, function)
+                 for position, function in functions_of(asked)}
     if not name or name not in functions:
         refuse("tool_choice.function.name", "the name of one of `tools`", name or None)
     position, function = functions[name]
