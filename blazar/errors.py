@@ -381,10 +381,115 @@ class StoredMissing(BlazarError):
     status = 404
 
 
+class MessageBatchMissing(BlazarError):
+    """no message batch {id!r} is kept here for this API key; GET /v1/messages/batches lists those that are"""
+
+    slug = "message-batch-missing"
+    status = 404
+
+
+class MessageBatchRuns(RequestRefused):
+    """message batch {id!r} has not ended, so it cannot {wanted}; {lever}"""
+
+    slug = "message-batch-runs"
+
+
+class MessageBatchTooLarge(BlazarError):
+    """a message batch of {what} is too large, it may have {most} requests with {most_bytes}; send several"""
+
+    slug = "message-batch-too-large"
+    status = 413
+
+
+class MessageBatchesFull(BlazarError):
+    """with this one the API key would have {count} message batches with {size}, and it may have {most} with
+    {most_bytes}; delete some that have ended: DELETE /v1/messages/batches/ID"""
+
+    slug = "message-batches-full"
+    status = 429
+
+
+class FileMissing(BlazarError):
+    """no file {id!r} is kept here for this API key; GET /v1/files lists those that are"""
+
+    slug = "file-missing"
+    status = 404
+
+
+class FilesFull(BlazarError):
+    """this API key has {count} files with {size} here, and may have {most} with {most_bytes}; delete some of them with
+    DELETE /v1/files/ID"""
+
+    slug = "files-full"
+    status = 413
+
+
+class FileInUse(BlazarError):
+    """file {id!r} is read by batch {batch!r}; cancel that first, or wait for its end"""
+
+    slug = "file-in-use"
+    status = 409
+
+
+class FileTooLarge(BlazarError):
+    """the file is over the limit of {limit}; split it into several batches"""
+
+    slug = "file-too-large"
+    status = 413
+
+
+class BatchMissing(BlazarError):
+    """no batch {id!r} is kept here for this API key; GET /v1/batches lists those that are"""
+
+    slug = "batch-missing"
+    status = 404
+
+
+class BatchesFull(BlazarError):
+    """this API key has {active} batches that are not done yet, which is the limit; wait for one, or cancel it"""
+
+    slug = "batches-full"
+    status = 429
+
+
+class BatchEnded(BlazarError):
+    """batch {id!r} is {state}, so there is nothing to cancel"""
+
+    slug = "batch-ended"
+    status = 409
+
+
+class ModelUnnamed(RequestRefused):
+    """say which model is meant: ?model=NAME; loaded are: {loaded}"""
+
+    slug = "model-unnamed"
+
+
+class ModelNotLoaded(BlazarError):
+    """{model} is not loaded, so its engine has nothing to show; ask it something first, or load it with
+    `blazar run {model}`"""
+
+    slug = "model-not-loaded"
+    status = 409
+
+
+class ModerationRefused(RequestRefused):
+    """texts are not moderated here: no open model judges by the categories of /v1/moderations; ask a model of your own
+    with /v1/chat/completions and a `response_format`, or send this to the service that you trust with it"""
+
+    slug = "moderation-refused"
+
+
 class KnobRefused(RequestRefused):
     """{knob} is not available here: {reason}; {remedy}"""
 
     slug = "knob-refused"
+
+
+class ThreadRefused(KnobRefused):
+    """{knob} is not available here: {reason}; {remedy}"""
+
+    slug = "thread-refused"
 
 
 class BodyTooLarge(BlazarError):
@@ -441,6 +546,12 @@ class Unauthenticated(BlazarError):
 
     slug = "unauthenticated"
     status = 401
+
+
+class KeyGone(Unauthenticated):
+    """the API key that made this batch is no longer among [[keys]], so the rest of the batch is not run"""
+
+    slug = "key-gone"
 
 
 class ModelForbidden(BlazarError):

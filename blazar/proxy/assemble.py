@@ -1,7 +1,7 @@
 """`Assembler`: a whole `Answer` from the child's stream of completion chunks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from blazar.proxy.exchange import Answer, Part, ToolCall
@@ -9,25 +9,32 @@ from blazar.proxy.json import BadJson, loads
 from blazar.proxy.meter import take_counts
 from blazar.proxy.stops import StopCutter
 
+FORCED = -1
+"""The index of the call that is told as text; no child gives it to one of its own."""
+
 
 @dataclass
 class Piece:
-    """What one chunk added to the answer; `calls` says that it added to the tool calls."""
+    """What one chunk added to the answer; `calls` says that it added to the tool calls, `logprobs` are OpenAI's."""
 
     text: str = ""
     thinking: str = ""
     calls: bool = False
+    logprobs: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Assembler:
-    """Adds up `chat.completion.chunk` or `text_completion` chunks; `answer` is complete after `finish`.
+    """Adds up `chat.completion.chunk` or `text_completion` chunks, or llama.cpp's own; `answer` is complete after
+    `finish`.
 
     Only the first choice counts. A call that the child left without an id has the id ''. Text ends at the first of
     `stops`, whether or not the child ends there: then `stopped` is true, and nothing more is wanted of the child.
+    With `forced` the text is no text, but the arguments of a call of the tool with that name.
     """
 
-    def __init__(self, stops: Sequence[str] = ()) -> None:
+    def __init__(self, stops: Sequence[str] = (), forced: str = "") -> None:
         self.answer = Answer()
+        self._forced = forced
         self._cutter = StopCutter(stops)
         self._count_of_pieces = 0
         self._positions: dict[Any, int] = {}
@@ -41,12 +48,16 @@ class Assembler:
             return Piece()
         delta = _object(choice.get("delta"))
         words = _text(delta.get("content")) or _text(choice.get("text"))
-        piece = Piece(text=self._cutter.feed(words),
-                      thinking=_text(delta.get("reasoning_content")) or _text(delta.get("reasoning")))
-        self._count_of_pieces += bool(words or piece.thinking)
         calls = delta.get("tool_calls")
+        if self._forced:
+            calls, words = self._as_call(words, calls), ""
+        piece = Piece(text=self._cutter.feed(words),
+                      thinking=_text(delta.get("reasoning_content")) or _text(delta.get("reasoning")),
+                      logprobs=_logprobs(choice))
+        self._count_of_pieces += bool(words or piece.thinking)
         if calls:
             piece.text += self._cutter.rest()
+        self.answer.logprobs += piece.logprobs
         if piece.thinking:
             self._say("thinking", piece.thinking)
         if piece.text:
@@ -88,6 +99,13 @@ class Assembler:
         elif answer.finish_reason == "tool_calls":
             answer.finish_reason = "stop"
         return answer
+
+    def _as_call(self, words: str, calls: Any) -> list[Any]:
+        """What a chunk adds to calls, its text included; blanks before the arguments are nothing."""
+        if FORCED not in self._positions:
+            words = words.lstrip()
+        added = [{"index": FORCED, "function": {"name": self._forced, "arguments": words}}] if words else []
+        return added + (calls if isinstance(calls, list) else [])
 
     def _say(self, kind: str, words: str) -> None:
         parts = self.answer.parts
@@ -132,7 +150,21 @@ def _first_choice(chunk: dict[str, Any]) -> dict[str, Any] | None:
     for choice in choices if isinstance(choices, list) else []:
         if isinstance(choice, dict) and not choice.get("index"):
             return choice
-    return None
+    return _own_choice(chunk) if choices is None else None
+
+
+def _own_choice(chunk: dict[str, Any]) -> dict[str, Any] | None:
+    """The same of a chunk in llama.cpp's own form, with which it answers at /infill."""
+    if not isinstance(chunk.get("content"), str):
+        return None
+    ended = "length" if chunk.get("stop_type") == "limit" else "stop"
+    return {"text": chunk["content"], "finish_reason": ended if chunk.get("stop") else None,
+            "logprobs": {"content": chunk.get("completion_probabilities")}}
+
+
+def _logprobs(choice: dict[str, Any]) -> list[dict[str, Any]]:
+    tokens = _object(choice.get("logprobs")).get("content")
+    return [token for token in tokens if isinstance(token, dict)] if isinstance(tokens, list) else []
 
 
 def _stop_text(place: dict[str, Any]) -> str | None:

@@ -68,6 +68,13 @@ class Dispatch:
         with self.call(self._pool, exchange.endpoint, self._header_timeout, Meter()) as call:
             return _watched(exchange, call, _read_object)
 
+    def look(self, exchange: Exchange, path: str) -> Any:
+        """The JSON with which the exchange's child answers a GET of `path`."""
+        assert exchange.endpoint is not None, "somebody has found it"
+        exchange.method, exchange.upstream_path = "GET", path
+        with self.call(self._pool, exchange.endpoint, self._header_timeout, Meter()) as call:
+            return _watched(exchange, call, _read_json)
+
 
 def _watched(exchange: Exchange, call: Call, read: Callable[[Exchange, Call], Result]) -> Result:
     """Ask the child and `read` its answer, for as long as the client is there."""
@@ -128,7 +135,7 @@ def _used(exchange: Exchange, call: Call) -> Usage | None:
 
 def _relay(exchange: Exchange, call: Call) -> Reply:
     head, sink = call.head, exchange.sink
-    if head.status in (400, 500):
+    if head.status in (400, 500, 501):
         return _refused(exchange, call)
     headers = [*headers_for(exchange, head.status), overhead(exchange),
                ("Content-Type", head.fields.get("content-type", "application/json"))]
@@ -232,7 +239,7 @@ def _translate(exchange: Exchange, call: Call) -> Reply:
 
 
 def _assemble(exchange: Exchange, call: Call) -> Reply:
-    assembler = Assembler(exchange.stops)
+    assembler = Assembler(exchange.stops, exchange.forced)
     for event in _shaped(exchange, call):
         assembler.feed(event)
         if assembler.stopped:
@@ -281,18 +288,22 @@ def _events(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:
 
 
 def _read_object(exchange: Exchange, call: Call) -> dict[str, Any]:
+    value = _read_json(exchange, call)
+    if not isinstance(value, dict):
+        raise ChildFailed(model=exchange.model, reason="its answer is not a JSON object")
+    return value
+
+
+def _read_json(exchange: Exchange, call: Call) -> Any:
     if call.head.status != 200:
         raise _answered_error(exchange, call)
     try:
-        value = loads(read_body(call, MAX_OBJECT))
+        return loads(read_body(call, MAX_OBJECT))
     except BadJson as error:
         raise ChildFailed(model=exchange.model, reason=f"its answer is not usable JSON: {error}") from error
     except (ChildClosed, BadFraming) as error:
         _say_why(exchange, error)
         raise _cause(exchange, error) from error
-    if not isinstance(value, dict):
-        raise ChildFailed(model=exchange.model, reason="its answer is not a JSON object")
-    return value
 
 
 def read_body(call: Call, limit: int) -> bytes:

@@ -10,6 +10,9 @@ from blazar.errors import BlazarError, ShuttingDown
 from blazar.paths import Paths
 from blazar.proxy import greens
 from blazar.proxy.auth import KeyRing
+from blazar.proxy.batches.anthropic_source import AnthropicBatches
+from blazar.proxy.batches.openai_source import OpenAIBatches
+from blazar.proxy.batches.runner import Runner
 from blazar.proxy.cors import Cors
 from blazar.proxy.dialects.anthropic import AnthropicDialect
 from blazar.proxy.dialects.dialect import Dialect
@@ -18,6 +21,7 @@ from blazar.proxy.dialects.openai import OpenAIDialect
 from blazar.proxy.dialects.responses import ResponsesDialect
 from blazar.proxy.directory import Directory
 from blazar.proxy.dispatch import Dispatch
+from blazar.proxy.going_on import GoingOn
 from blazar.proxy.heartbeat import Heartbeat
 from blazar.proxy.hosts import HostCheck
 from blazar.proxy.json_scan import BodyReader
@@ -76,6 +80,8 @@ class Gateway:
         self.write_timeout = float(config.client_write_timeout_secs)
         self.pool = Pool()
         self.writing = Writing()
+        self.background = Runner([OpenAIBatches(supervisor, paths, self.max_body), AnthropicBatches(supervisor)],
+                                 directory, ledger, paths.run / "batches.lock", lambda: self.draining)
         self.pace = greens.Pace()
         """For whatever takes long."""
         reader = BodyReader(config.json_scan_over_kb << 10, self.pace)
@@ -85,7 +91,7 @@ class Gateway:
         self.dispatch = self._dispatch(config, reader)
         self._heartbeat = Heartbeat(config.sse_ping_interval)
         ready = Readiness(supervisor, directory)
-        self._answering: dict[frozenset[str], Forward] = {}
+        self._answering: dict[tuple[frozenset[str], str], Forward] = {}
         self._stages: dict[str, Stage | Step] = {
             "trace": Trace(ledger, self.metrics, self.audit), "name": Name(directory, Preset(reader), config),
             "auth": Auth(self.keys),
@@ -124,11 +130,13 @@ class Gateway:
         """The named stages around `last`."""
         return compose(names, self._stages, last)
 
-    def answering(self, names: frozenset[str]) -> Forward:
-        """The named stages around `dispatch`, strung together once and not for each request."""
-        if names not in self._answering:
-            self._answering[names] = self.pipeline(names, self.dispatch.send)
-        return self._answering[names]
+    def answering(self, names: frozenset[str], operation: str = "") -> Forward:
+        """The named stages around what sends such an operation, strung together once and not for each request."""
+        if (names, operation) not in self._answering:
+            send = self.dispatch.send
+            last = GoingOn(self.dispatch.fetch, send).__call__ if operation == "generate" else send
+            self._answering[names, operation] = self.pipeline(names, last)
+        return self._answering[names, operation]
 
     def tls(self) -> Any:
         """The ssl.SSLContext with which the settings want clients received; None for plain HTTP.
@@ -136,6 +144,11 @@ class Gateway:
         Raises CertificateRefused.
         """
         return None if self._tls is None else server_context(*self._tls)
+
+    @property
+    def scheme(self) -> str:
+        """That of the URLs which clients use, where no proxy stands before this."""
+        return "http" if self._tls is None else "https"
 
     def start(self) -> "Gateway":
         """Begin to beat, report and sweep, each second."""

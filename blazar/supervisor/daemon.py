@@ -30,6 +30,7 @@ from blazar.store.store import Store
 from blazar.supervisor import banks
 from blazar.supervisor.answers import Answers
 from blazar.supervisor.child import Means
+from blazar.supervisor.contexts import Contexts
 from blazar.supervisor.engine_check import EngineCheck
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import LAUNCHER, Gateway
@@ -113,9 +114,10 @@ class Daemon:
         self._jobs = Jobs(Pool(self._loop, MOST), store, pulling,
                           lambda link, message, model: self._answers.refresh_store(link, message, model=model))
         self._answers = Answers(config.as_dict(), time.time(), self._url, store=store, fleet=self._fleet,
-                                workers=workers, gateway=self._gateway, pool=Pool(self._loop, STORE_THREADS),
-                                hashing=Pool(self._loop, HASHING_THREADS), usage=self._usage, jobs=self._jobs,
-                                survey=loader.survey, governors=self._tuner.governors, on_first_hello=self._up)
+                                contexts=Contexts(self._fleet, tuned), workers=workers, gateway=self._gateway,
+                                pool=Pool(self._loop, STORE_THREADS), hashing=Pool(self._loop, HASHING_THREADS),
+                                usage=self._usage, jobs=self._jobs, survey=loader.survey,
+                                governors=self._tuner.governors, on_first_hello=self._up)
         self._server = ControlServer(paths.control_socket, self._loop, self._answers.take, self._answers.drop)
         self._answers.read_store()  # after the control socket: a pull that ends from now on can tell us
         self._change_posted = False

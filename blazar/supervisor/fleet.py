@@ -48,7 +48,7 @@ class Fleet:
         self._looking = self._look_again = False
         self._wake: Timer | None = None
         self._ram_warm = RamWarm(means.loop)
-        self._routed = Routed(self._child(ROUTER), workers, means.pool, self._ensure_alone,
+        self._routed = Routed(self.child(ROUTER), workers, means.pool, self._ensure_alone,
                               self._is_alone) if router else None
         means.loop.later(LOOK_AROUND, self._look_around)
 
@@ -61,7 +61,7 @@ class Fleet:
         elif self._routed is not None:
             self._routed.ensure_ready(place, waiter, is_spare)
         else:
-            self._child(place).ensure_ready(waiter, is_spare)
+            self.child(place).ensure_ready(waiter, is_spare)
 
     def keep(self, model: str, seconds: float | None) -> None:
         """Set how long the model stays after its last request; None = as configured."""
@@ -112,6 +112,12 @@ class Fleet:
         """All children, for people."""
         return [{"model": child.model, "state": child.state.value, "pid": child.pid, "id": child.id}
                 for _, child in sorted(self._children.items()) if child.state is not State.ABSENT]
+
+    def child(self, place: str) -> Child:
+        """The one of that place, in whatever state."""
+        if place not in self._children:
+            self._children[place] = Child(place, self._means, self._keep_alive, self._ended)
+        return self._children[place]
 
     def ready(self) -> list[Child]:
         """The children that serve."""
@@ -303,18 +309,13 @@ class Fleet:
                        offer=partial(weighed.need.offer, self._outlook.census))
 
     def _ensure_alone(self, model: str, waiter: Waiter, is_spare: bool) -> None:
-        self._child(model).ensure_ready(waiter, is_spare)
+        self.child(model).ensure_ready(waiter, is_spare)
 
     def _is_alone(self, model: str) -> bool:
         return model in self._children and self._children[model].state is not State.ABSENT
 
     def _is_routed(self, model: str) -> bool:
         return self._routed is not None and self._routed.serves(model)
-
-    def _child(self, place: str) -> Child:
-        if place not in self._children:
-            self._children[place] = Child(place, self._means, self._keep_alive, self._ended)
-        return self._children[place]
 
     def _ended(self, child: Child) -> None:
         self._outlook.ended(child.held, self._means.loop.now())

@@ -164,6 +164,7 @@ class Loader:
         return isinstance(before, Plan) and isinstance(after, Plan) and after.as_good_as(before)
 
     def _need(self, chosen: "Chosen", workers: Sequence[rpc.Worker], tuned: Mapping[str, Any]) -> Need:
+        tuned = {name: value for name, value in tuned.items() if name != "default_ctx" or _is_more(value, chosen)}
         pair, types = pair_of(chosen.installed, self._store.every()), types_of(chosen.manifest)
         plain, changed = (need_of(chosen.installed, settings, uses_cards=chosen.uses_cards, pair=pair, types=types,
                                   **rpc.told(workers)) for settings in (chosen.settings, {**chosen.settings, **tuned}))
@@ -207,6 +208,12 @@ class Loader:
         routing = Routing(settings.get("engine"), configured.get("mode") or "auto", configured.get("policy"),
                           rates_of(Measurement.of(facts["digest"], "bench")))
         return find_program(model, self._engine_path, os.environ, builds, routing)
+
+
+def _is_more(ctx: int, chosen: Chosen) -> bool:
+    """Whether that context is larger than the configured one; 0 is all that the model was trained with."""
+    configured = chosen.settings.get("default_ctx") or 0
+    return 0 < configured < ctx
 
 
 def _addresses(chosen: Chosen) -> list[str]:

@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 LOOK = 1.0
 """Seconds between two looks, as often as the gateway reports."""
+WITHOUT_TEXT = frozenset({"embedding", "rerank"})
+"""Capabilities of models that write none."""
 FLAGS = {"slots": {"--parallel", "-np"}, "ubatch_size": {"-ub", "--ubatch-size"},
          "spec": {"--spec-type", "--spec-default"}}
 """Flags of a person's own that take a setting out of our hands."""
@@ -138,8 +140,8 @@ class Tuner:
     def _is_open(self, child: Child, name: str) -> bool:
         """Whether nobody has said what the setting `name` is for this child's model, and its policy is on."""
         prepared, config = child.prepared, self._config
-        if prepared is None or prepared.lane.kind != "llamacpp" or "embedding" in prepared.launch.facts.get(
-                "capabilities", ()):
+        if prepared is None or prepared.lane.kind != "llamacpp" or not WITHOUT_TEXT.isdisjoint(
+                prepared.launch.facts.get("capabilities", ())):
             return False
         settings = effective(config, child.model)
         if any(word.partition("=")[0] in FLAGS[name] for word in settings.get("extra_args") or ()):

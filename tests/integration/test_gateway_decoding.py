@@ -83,7 +83,7 @@ def test_answers_gathered_from_a_stream(gathering):
 @pytest.mark.parametrize("stream", [False, True])
 def test_strict_confines_calls_and_reads_them_back(gateway, stream):
     says(gateway, ENVELOPE[:7], ENVELOPE[7:20], ENVELOPE[20:])
-    answer = gateway.ask("ollama", stream=stream, tools=TOOLS, think=True)
+    answer = gateway.ask("ollama", stream=stream, tools=TOOLS)
     sent = asked(gateway)
     assert sent["grammar"].startswith('root ::= calls\nname ::= "\\U00000022f\\U00000022" | "\\U00000022g')
     assert (sent["tools"], sent["tool_choice"]) == (TOOLS, "none")
