@@ -26,7 +26,7 @@ ENFORCE = "x-blazar-enforce"
 """The header that says whether an answer that breaks its form is refused."""
 MOST = 256 << 10
 """Bytes of the largest schema, and of the largest grammar."""
-FREE = ("auto", "any", "none", "required")
+FREE = ("auto", "none", "required")
 """Choices of tools that leave the model to itself, or the engine to see to it."""
 ANY_OBJECT = {"type": "object"}
 KINDS = "{\"type\": \"json_schema\", \"json_schema\": {\"name\": ..., \"schema\": {...}}}, \"json_object\" or \"text\""

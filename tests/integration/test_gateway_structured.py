@@ -189,6 +189,14 @@ def called(dialect, answer, stream):
             choices[-1]["finish_reason"])
 
 
+def test_any_of_one_tool_is_forced_too(gateway):
+    says(gateway, BAD)
+    only = {"tools": FORCES["anthropic"]["tools"][1:], "tool_choice": {"type": "any"}}
+    assert gateway.ask("anthropic", **only).headers[RECEIPT] == "json_schema"
+    assert gateway.ask("anthropic", ON, **only).status == 422
+    assert RECEIPT not in gateway.ask("anthropic", **{**FORCES["anthropic"], "tool_choice": {"type": "any"}}).headers
+
+
 def test_a_call_that_the_child_makes_itself_stays(gateway):
     made = {"index": 0, "id": "own", "type": "function", "function": {"name": "f", "arguments": GOOD}}
     gateway.child.play = lambda talk: talk.send(STREAM_HEAD + chunked(*events(
