@@ -789,6 +789,19 @@ class ChildFailed(BlazarError):
     status = 502
 
 
+class SchemaRefused(RequestRefused):
+    """{where} cannot be held to: {problem}; {remedy}"""
+
+    slug = "schema-refused"
+
+
+class SchemaViolated(BlazarError):
+    """the model's answer breaks the structure that was asked for{place}: {problem}; {remedy}"""
+
+    slug = "schema-violated"
+    status = 422
+
+
 class ChildRefused(BlazarError):
     """{message}"""
 

@@ -29,6 +29,7 @@ CONFINED = {
     "falcon": ["blazar.proxy"],
     "gunicorn": ["blazar.proxy"],
     "peewee": ["blazar.models"],
+    "jsonschema": ["blazar.proxy.schemas"],
     "xllamacpp": ["blazar.engines.embedded"],
     "subprocess": ["blazar.supervisor.spawn", "blazar.supervisor.gateway", "blazar.engines", "blazar.hardware",
                    "blazar.download.pip", "blazar.upgrade", "blazar.cli.commands.service",

@@ -16,7 +16,8 @@ PACKAGES = {
     # module: Debian package
     "gevent": "python3-gevent", "falcon": "python3-falcon", "gunicorn": "gunicorn", "peewee": "python3-peewee",
     "toml": "python3-toml", "tomlkit": "python3-tomlkit", "requests": "python3-requests",
-    "urllib3": "python3-urllib3", "psutil": "python3-psutil", "geventwebsocket": "python3-gevent-websocket",
+    "urllib3": "python3-urllib3", "psutil": "python3-psutil", "jsonschema": "python3-jsonschema",
+    "geventwebsocket": "python3-gevent-websocket",
     "packaging": "python3-packaging", "pytest": "python3-pytest", "pytest_timeout": "python3-pytest-timeout",
     "build_manpages": "python3-argparse-manpage",
 }

@@ -102,7 +102,7 @@ def template_flags(launch: Launch, gate: flags.Gate) -> list[str]:
     elif launch.template is not None:
         words += gate.must("the model's own template", "--chat-template-file", str(launch.template))
     values = json.loads(settings.get("chat_template_kwargs") or "{}")
-    if settings.get("reasoning_effort"):
+    if settings.get("reasoning_effort") and "embedding" not in launch.facts.get("capabilities", ()):
         values = {"reasoning_effort": settings["reasoning_effort"], **values}
     if values:
         asked = "chat_template_kwargs" if settings.get("chat_template_kwargs") else "reasoning_effort"

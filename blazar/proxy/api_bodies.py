@@ -84,7 +84,9 @@ BODIES: dict[tuple[str, str], Body] = {
     # OpenAI
     ("POST", "/v1/chat/completions"): Body("Answer a conversation.", obj(
         "model messages", model=MODEL, messages=TURNS, stream=SWITCH, max_tokens=COUNT, max_completion_tokens=COUNT,
-        tools=listed(FUNCTION), response_format=ANY_OBJECT, store=SWITCH, metadata=METADATA, **NUMBERS), streams=True),
+        tools=listed(FUNCTION), tool_choice=one_of(TEXT, ANY_OBJECT),
+        response_format=ANY_OBJECT, json_schema=ANY_OBJECT, grammar=TEXT, store=SWITCH, metadata=METADATA, **NUMBERS),
+        streams=True),
     ("GET", "/v1/chat/completions"): Body("The stored completions.", query={**PAGE, "model": TEXT}),
     ("GET", "/v1/chat/completions/{id}"): Body("One of them."),
     ("POST", "/v1/chat/completions/{id}"): Body("Change its metadata.", obj("metadata", metadata=METADATA)),

@@ -93,7 +93,8 @@ class Assembler:
         answer.text, answer.thinking = self._said("text"), self._said("thinking")
         answer.finish_reason = self._reason
         if answer.tool_calls:
-            cut_off = answer.finish_reason == "length" and arguments_of(answer.tool_calls[-1]) is None
+            cut_off = answer.finish_reason == "length" and (answer.parts[-1].call is None
+                                                            or arguments_of(answer.tool_calls[-1]) is None)
             answer.finish_reason = "length" if cut_off else "tool_calls"
         elif answer.finish_reason == "tool_calls":
             answer.finish_reason = "stop"

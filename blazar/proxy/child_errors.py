@@ -6,7 +6,7 @@ that this model cannot do what is asked.
 
 from typing import Any
 
-from blazar.errors import BlazarError, ChildFailed, ChildRefused, KnobRefused
+from blazar.errors import BlazarError, ChildFailed, ChildRefused, KnobRefused, SchemaRefused
 from blazar.proxy.exchange import Exchange
 from blazar.proxy.tokens import too_long
 
@@ -21,6 +21,13 @@ REQUEST_AT_FAULT = (
     "vector::_M_range_check",  # a token that the model does not have
 )
 """How the message of such a 500 begins, perhaps after other words."""
+UNUSABLE_FORM = {
+    # llama.cpp's words about a grammar, its client's own or made of a schema: what is the matter
+    "failed to parse grammar": "the engine's grammar cannot say it: a repetition is too long (minItems, maxItems, "
+                               "minLength, maxLength), a rule or reference leads back to itself, or it is not GBNF",
+    "Unexpected empty grammar stack": "no text is right by it: its limits contradict each other (like minimum and "
+                                      "maximum)",
+}
 NO_INFILL = "Infill is not supported by this model"
 UNLIKE_OURS = (401, 403, 404, 405)
 """What a child says with these concerns the gateway, not its client."""
@@ -34,6 +41,10 @@ def child_error(exchange: Exchange, told: Any, status: int) -> BlazarError:
             return too_long(exchange, tokens, limit)
     message = told.get("message") if isinstance(told, dict) else told
     message = message if isinstance(message, str) and message else f"it answered with status {status}"
+    for words, problem in UNUSABLE_FORM.items():
+        if words in message:
+            return SchemaRefused(where="the schema or grammar", problem=problem,
+                                 remedy="ask for less, and check the rest yourself")
     code = told.get("code") if isinstance(told, dict) else None
     status = code if isinstance(code, int) and 400 <= code <= 599 else status
     if NO_INFILL in message:

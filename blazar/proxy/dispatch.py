@@ -9,14 +9,14 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from blazar.errors import BlazarError, ChildFailed, PromptTooLong
+from blazar.errors import BlazarError, ChildFailed, PromptTooLong, SchemaRefused
 from blazar.proxy.assemble import Assembler
 from blazar.proxy.child_errors import child_error
 from blazar.proxy.dialects.openai_whole import Whole
 from blazar.proxy.exchange import ClientGone, Exchange, Reply, Usage, send_whole
 from blazar.proxy.json import BadJson, dumps, loads
 from blazar.proxy.meter import Meter, estimated
-from blazar.proxy.receipts import overhead
+from blazar.proxy.receipts import headers_for, overhead
 from blazar.proxy.sse import SseReader
 from blazar.proxy.vectors import is_vector
 from blazar.proxy.wire.flow import ChildClosed
@@ -110,10 +110,13 @@ def pass_on(exchange: Exchange, call: Call) -> Reply:
     """Pass the child's answer on in the exchange's dialect."""
     if exchange.gathers and _is_stream(call.head):
         return _gather(exchange, call)
-    if exchange.dialect.relays and not (exchange.sink.early and not _is_stream(call.head)):
+    relays = exchange.dialect.relays and (exchange.reshaping is None or call.head.status != 200)
+    if relays and not (exchange.sink.early and not _is_stream(call.head)):
         return _relay(exchange, call)
-    if call.head.status != 200 or exchange.dialect.relays:
+    if call.head.status != 200 or relays:
         raise _answered_error(exchange, call)
+    if exchange.dialect.relays and not exchange.stream:
+        return _reshape(exchange, call)
     return _translate(exchange, call) if exchange.stream else _assemble(exchange, call)
 
 
@@ -146,7 +149,7 @@ def _relay(exchange: Exchange, call: Call) -> Reply:
     head, sink = call.head, exchange.sink
     if head.status in (400, 500, 501):
         return _refused(exchange, call)
-    headers = [*exchange.headers, overhead(exchange),
+    headers = [*headers_for(exchange, head.status), overhead(exchange),
                ("Content-Type", head.fields.get("content-type", "application/json"))]
     if head.length is not None:
         headers.append(("Content-Length", str(head.length)))
@@ -164,8 +167,7 @@ def _gather(exchange: Exchange, call: Call) -> Reply:
     whole = Whole()
     for event in _events(exchange, call):
         whole.feed(event)
-    exchange.headers.append(overhead(exchange, call.meter.heard))
-    return exchange.answer(dumps(whole.value()))
+    return _whole(exchange, call, whole.value())
 
 
 def _refused(exchange: Exchange, call: Call) -> Reply:
@@ -175,9 +177,9 @@ def _refused(exchange: Exchange, call: Call) -> Reply:
         value = loads(body)
     told = value.get("error") if isinstance(value, dict) else None
     error = child_error(exchange, told, call.head.status)
-    if error.status < 500 <= call.head.status or isinstance(error, PromptTooLong):
+    if error.status < 500 <= call.head.status or isinstance(error, PromptTooLong | SchemaRefused):
         raise error
-    send_whole(exchange.sink, call.head.status, [*exchange.headers, overhead(exchange)], body,
+    send_whole(exchange.sink, call.head.status, [*headers_for(exchange, call.head.status), overhead(exchange)], body,
                call.head.fields.get("content-type", "application/json"))
     return Reply(call.head.status)
 
@@ -226,7 +228,7 @@ def _translate(exchange: Exchange, call: Call) -> Reply:
                              ("Content-Type", exchange.dialect.stream_type), ("Cache-Control", "no-cache")])
 
     try:
-        for event in _events(exchange, call):
+        for event in _shaped(exchange, call):
             push(translator.feed(event))
             if translator.stopped:
                 call.interrupt()
@@ -250,7 +252,7 @@ def _translate(exchange: Exchange, call: Call) -> Reply:
 
 def _assemble(exchange: Exchange, call: Call) -> Reply:
     assembler = Assembler(exchange.stops, exchange.forced)
-    for event in _events(exchange, call):
+    for event in _shaped(exchange, call):
         assembler.feed(event)
         if assembler.stopped:
             call.interrupt()
@@ -259,6 +261,22 @@ def _assemble(exchange: Exchange, call: Call) -> Reply:
     body = exchange.dialect.render(exchange, answer)
     exchange.headers.append(overhead(exchange, call.meter.heard))
     return exchange.answer(body)
+
+
+def _reshape(exchange: Exchange, call: Call) -> Reply:
+    """A whole answer that would pass as it is, if its form were not looked after."""
+    return _whole(exchange, call, _read_object(exchange, call))
+
+
+def _whole(exchange: Exchange, call: Call, value: dict[str, Any]) -> Reply:
+    body = dumps(value if exchange.reshaping is None else exchange.reshaping.whole(value))
+    exchange.headers.append(overhead(exchange, call.meter.heard))
+    return exchange.answer(body)
+
+
+def _shaped(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:
+    events = _events(exchange, call)
+    return events if exchange.reshaping is None else exchange.reshaping.events(events)
 
 
 def _events(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:

@@ -225,6 +225,8 @@ class Exchange:
     """What the dialect knows beforehand of the object that will be its answer."""
     keep: Callable[[dict[str, Any]], bool] | None = None
     """Keeps such an object for its client, and says whether it could; called before the last of it is sent."""
+    reshaping: Any = None
+    """The `reshaping.Reshaping` through which the child's answer goes, where its form is demanded."""
     keep_alive: float | None = None
     """Seconds to stay loaded after this, negative for ever; None when the client did not say."""
     model: str = ""

@@ -25,6 +25,7 @@ ORDER = (
     "capability",  # can this model do what is asked
     "media",      # are its pictures whole, and can this model see them
     "knobs",      # per-request options; those that are not active are refused
+    "structure",  # the form that the answer must have, and who checks it
     # once for each attempt
     "retry",      # at most one more attempt, only before any byte
     "charge",     # tokens reserved, then settled with the real count
@@ -33,7 +34,7 @@ ORDER = (
     "admission",  # ready, and a lease of it
 )
 
-STEPS = frozenset({"name", "auth", "capability", "media", "knobs", "resolve", "preflight"})
+STEPS = frozenset({"name", "auth", "capability", "media", "knobs", "structure", "resolve", "preflight"})
 """Stages after which nothing is to be undone."""
 
 GENERATION = frozenset(ORDER)
@@ -41,7 +42,7 @@ GENERATION = frozenset(ORDER)
 ASKING = frozenset({"trace", "name", "auth", "quota", "capability", "media", "knobs", "retry", "charge", "resolve",
                     "admission"})
 """The stage set of routes that ask a model something without making it write."""
-LOADING = GENERATION - {"capability", "media", "retry", "charge", "preflight"}
+LOADING = GENERATION - {"capability", "media", "structure", "retry", "charge", "preflight"}
 """The stage set of a request that only loads a model."""
 UNLOADING = frozenset({"trace", "name", "auth"})
 """The stage set of a request that only names a model."""

@@ -23,6 +23,13 @@ def overhead(exchange: Exchange, heard: float = 0.0) -> tuple[str, str]:
     return (OVERHEAD, f"{exchange.overhead * 1000:.3f}")
 
 
+def headers_for(exchange: Exchange, status: int) -> list[tuple[str, str]]:
+    """The exchange's headers for an answer of this status: a receipt goes only with what was made under it."""
+    if status == 200:
+        return exchange.headers
+    return [header for header in exchange.headers if header[0] != STRUCTURED]
+
+
 def structured(kind: str) -> tuple[str, str]:
     """The header that says which constraint the engine was given for its answer."""
     return (STRUCTURED, kind)

@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from blazar.engines.router import model_of
-from blazar.errors import BlazarError, ChildFailed, ChildRefused, LoadFailed, PromptTooLong, RouterBusy
+from blazar.errors import BlazarError, ChildFailed, ChildRefused, LoadFailed, PromptTooLong, RouterBusy, SchemaRefused
 from blazar.proxy.dispatch import MAX_CHILD_ERROR, Dispatch, pass_on, read_body, told_error
 from blazar.proxy.exchange import Exchange, Reply, Retryable, Sink, send_whole
 from blazar.proxy.greens import sleep
 from blazar.proxy.json import dumps
 from blazar.proxy.json_scan import BodyReader
+from blazar.proxy.receipts import headers_for
 from blazar.proxy.wire.flow import ChildClosed
 from blazar.proxy.wire.framing import LAST_CHUNK, BadFraming, chunk
 from blazar.proxy.wire.head import Head
@@ -76,9 +77,10 @@ def answer_routed(exchange: Exchange, call: Call) -> Reply:
         body = read_body(call, MAX_CHILD_ERROR)
     told = told_error(exchange, body, call.head.status)
     error = meant(exchange, told)
-    if error is not told or isinstance(told, PromptTooLong) or exchange.sink.early or not exchange.dialect.relays:
+    explained = isinstance(told, PromptTooLong | SchemaRefused)
+    if error is not told or explained or exchange.sink.early or not exchange.dialect.relays:
         raise error
-    send_whole(exchange.sink, call.head.status, exchange.headers, body,
+    send_whole(exchange.sink, call.head.status, headers_for(exchange, call.head.status), body,
                call.head.fields.get("content-type", "application/json"))
     return Reply(call.head.status)
 

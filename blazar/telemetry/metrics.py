@@ -173,6 +173,9 @@ class Metrics:
                                           "is on.", "model", "tier", ("default", "1024", "2048"))
         self.truncated = Counter("blazar_prompts_truncated_total", "Prompts of which the engine says that it has read "
                                  "less than it was sent.", "model")
+        self.structured = Counter("blazar_structured_answers_total", "Answers whose form was checked: `kept`, "
+                                  "`violated`, or `unchecked` where that could not be told.", "dialect", "model",
+                                  "verdict")
         self.audit_lost = Counter("blazar_audit_lost_total", "Lines that could not be written to the audit log.")
 
     def every(self) -> list[Metric]:

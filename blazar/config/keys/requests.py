@@ -17,7 +17,7 @@ SETTINGS = (
             doc="Answer 422 when an answer breaks the structure that was asked for."),
     Setting("decode_policy", Choice("free", "strict"), "free",
             doc="Whether tool calls on the Ollama routes are held to their form by a grammar."),
-    Setting("raw_lane_max_tokens", Int(0), 2048,
+    Setting("raw_lane_max_tokens", Int(0), 2048, overlay="raw_lane_max_tokens",
             doc="Most tokens of a raw completion on the Ollama routes; 0 = no limit."),
     Setting("semantic_cache", Table(*semantic_cache.FIELDS, what="[semantic_cache]"),
             {"enabled": False, "ttl_secs": 600, "threshold": 0.9, "max_entries": 256},

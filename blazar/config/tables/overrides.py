@@ -55,6 +55,7 @@ FIELDS = (
     Setting("rpc_servers", RPC_ENDPOINTS, None, doc="RPC workers; empty = the general list."),
     Setting("tensor_split", RATIOS, None, doc="Share for each GPU; empty = the general one."),
     Setting("mmproj", File(), None, doc="File of its vision projector."),
+    Setting("raw_lane_max_tokens", Int(0), None, doc="Most tokens of a raw completion on the Ollama routes."),
     Setting("sglang", Table(*unset(lanes.SGLANG), what="sglang"), None, doc="As [sglang], field by field."),
     Setting("mistralrs", Table(*unset(lanes.MISTRALRS), what="mistralrs"), None,
             doc="As [mistralrs], field by field."),

@@ -16,7 +16,8 @@ from blazar.transport import Endpoint
 
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions", "infill": "/infill"}
 
-READ = frozenset({"model", "stream", "mcp", "max_tokens", "max_completion_tokens", "n", "store", "metadata"})
+READ = frozenset({"model", "stream", "mcp", "max_tokens", "max_completion_tokens", "n", "store", "metadata",
+                  "response_format", "json_schema", "grammar", "tool_choice"})
 """The fields that the gateway itself reads: all that is known of a large body."""
 
 ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error",
@@ -79,8 +80,29 @@ class OpenAIDialect(Dialect):
     def stream_error(self, error: Exception) -> bytes:
         return b"data: %b\n\n" % dumps(envelope(error))
 
+    def translator(self, exchange: Exchange) -> "Passing":
+        return Passing(self)
+
     def render_embedded(self, exchange: Exchange, embedded: Embedded) -> bytes:
         return dumps(openai_embeddings.listed(exchange, embedded))
+
+
+class Passing:
+    """Writes a child's events again, for answers whose form is looked after; others pass as bytes."""
+
+    stopped = False
+
+    def __init__(self, dialect: OpenAIDialect) -> None:
+        self._dialect = dialect
+
+    def feed(self, event: dict[str, Any]) -> bytes:
+        return b"data: %b\n\n" % dumps(event)
+
+    def finish(self) -> bytes:
+        return b"data: [DONE]\n\n"
+
+    def fail(self, error: Exception) -> bytes:
+        return self._dialect.stream_error(error)
 
 
 def _has_one_choice(operation: str, payload: Mapping[str, Any]) -> bool:

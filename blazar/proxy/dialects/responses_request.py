@@ -48,12 +48,6 @@ def prompt(payload: dict[str, Any], items: Sequence[Item], whole: bool) -> dict[
             **_text_format(payload)}
 
 
-def structure(payload: dict[str, Any]) -> str | None:
-    """How the answer is constrained: json_schema, json_object, or not at all."""
-    kind = mapping(mapping(payload, "text"), "format", "text.").get("type")
-    return kind if kind in ("json_schema", "json_object") else None
-
-
 def _check(payload: dict[str, Any]) -> None:
     for field, (reason, remedy) in NOT_HERE.items():
         if payload.get(field):

@@ -4,12 +4,11 @@ from typing import cast
 
 from blazar.control import KEPT_DAYS
 from blazar.errors import KnobRefused, NotCancellable, PreviousMissing, RequestRefused, StoredMissing
-from blazar.proxy.dialects import queries, responses_request
+from blazar.proxy.dialects import queries
 from blazar.proxy.dialects.responses import ResponsesDialect, page
 from blazar.proxy.exchange import Exchange, Reply
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.json import dumps
-from blazar.proxy.receipts import structured
 from blazar.proxy.request import Request
 from blazar.proxy.resources.exchanges import opened
 from blazar.proxy.routes import Route
@@ -24,9 +23,6 @@ PATIENCE = 15.0
 def create(gateway: Gateway, request: Request, route: Route) -> None:
     exchange, shelf = _continued(gateway, request, route)
     draft, model = exchange.draft, exchange.asked
-    kind = responses_request.structure(exchange.payload)
-    if kind is not None:
-        exchange.headers.append(structured(kind))
     if draft.response["store"]:
         if exchange.payload.get("store") and len(exchange.upstream_body) > MOST:
             raise RequestRefused(f"a response to so much input cannot be stored, the limit is {format_bytes(MOST)}; "

@@ -1,9 +1,10 @@
-"""Stage `knobs`: per-request options. None is active yet, so each one that is asked for is refused, never ignored."""
+"""Stage `knobs`: per-request options. Those that are not active are refused when they are asked for, never ignored."""
 
 from typing import Any
 
 from blazar.errors import KnobRefused
 from blazar.proxy.exchange import Exchange
+from blazar.proxy.structured import ENFORCE
 
 BODY_KNOBS = {
     # dialect: the fields of its body that are ours and not its own
@@ -13,6 +14,7 @@ BODY_KNOBS = {
     "responses": ("best_of", "mcp"),
 }
 HEADER_PREFIX = "x-blazar-"
+SWITCH = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
 OPT_OUT = ("mcp", "x-blazar-mcp")
 """Knobs whose value `none` asks for nothing."""
 
@@ -20,10 +22,22 @@ OPT_OUT = ("mcp", "x-blazar-mcp")
 def knobs(exchange: Exchange) -> None:
     asked: dict[str, Any] = {}
     if exchange.knobs:
-        asked = {name: value for name, value in exchange.knobs.items() if name.startswith(HEADER_PREFIX)}
+        if ENFORCE in exchange.knobs:
+            exchange.knobs[ENFORCE] = _switch(exchange.knobs[ENFORCE])
+        asked = {name: value for name, value in exchange.knobs.items()
+                 if name.startswith(HEADER_PREFIX) and name != ENFORCE}
     for field in BODY_KNOBS.get(exchange.dialect.name, ()):
         if exchange.payload.get(field) is not None:
             asked[field] = exchange.payload[field]
     for knob, value in asked.items():
         if not (knob in OPT_OUT and value == "none"):
             raise KnobRefused(knob=knob, reason="this version does not have it", remedy="leave it out")
+
+
+def _switch(value: str) -> bool:
+    """Whether an answer that breaks its form is to be refused. Raises KnobRefused."""
+    found = SWITCH.get(value.strip().lower())
+    if found is None:
+        raise KnobRefused(knob=f"`X-Blazar-Enforce: {value[:40]}`", reason="it is neither yes nor no",
+                          remedy="send `on` or `off`")
+    return found

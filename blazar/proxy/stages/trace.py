@@ -55,6 +55,8 @@ class Trace:
         if exchange.first_byte:
             metrics.first_byte.observe(exchange.first_byte - exchange.started, exchange.model)
             metrics.overhead.observe(exchange.overhead)
+        if verdict := verdict_on(exchange):
+            metrics.structured.add(exchange.dialect.name, exchange.model, verdict)
         if error is None:
             if is_truncated(exchange):
                 metrics.truncated.add(exchange.model)
@@ -94,10 +96,17 @@ def audit_line(exchange: Exchange, arrived_at: float, ended: float, status: int,
         "completion_tokens": usage.completion_tokens if usage is not None else 0,
         "estimated": usage is not None and usage.estimated,
         "truncated": is_truncated(exchange),
+        "structure": verdict_on(exchange),
         "load_ms": exchange.load_ns // 1000 / 1000,
         "first_byte_ms": _ms(exchange.first_byte - exchange.started) if exchange.first_byte else None,
         "total_ms": _ms(ended - exchange.started),
     }
+
+
+def verdict_on(exchange: Exchange) -> str | None:
+    """What the sentinel says of the answer's form; None when it was not asked, or there was no answer."""
+    sentinel = exchange.reshaping.sentinel if exchange.reshaping is not None else None
+    return (sentinel.verdict or None) if sentinel is not None else None
 
 
 def is_truncated(exchange: Exchange) -> bool:

@@ -12,7 +12,7 @@ from blazar import __version__
 from blazar.cli.main import VERBS, get_parser, main, parse
 
 BLAZAR = [sys.executable, "-m", "blazar.cli.main"]
-HEAVY = ("falcon", "gevent", "peewee", "gunicorn", "requests", "urllib3", "psutil", "tomlkit", "toml",
+HEAVY = ("falcon", "gevent", "peewee", "gunicorn", "requests", "urllib3", "psutil", "jsonschema", "tomlkit", "toml",
          "blazar.config.registry", "blazar.store.store")
 
 

@@ -18,6 +18,7 @@ def run(dialect, payload=None, headers=None) -> None:
     (OllamaDialect(), {"best_of": None, "mcp": "none"}, {}),
     (OpenAIDialect(), {"best_of": 2}, {}),  # OpenAI's own field of /v1/completions
     (OpenAIDialect(), {}, {"x-blazar-mcp": "none"}),
+    (OpenAIDialect(), {}, {"x-blazar-enforce": " ON"}),
 ])
 def test_let_through(dialect, payload, headers):
     run(dialect, payload, headers)
@@ -30,6 +31,7 @@ def test_let_through(dialect, payload, headers):
     (OpenAIDialect(), {"mcp": "all"}, {}, "mcp"),
     (OpenAIDialect(), {}, {"x-blazar-cascade": "a, b"}, "x-blazar-cascade"),
     (OpenAIDialect(), {}, {"x-blazar-anything": "1"}, "x-blazar-anything"),
+    (OpenAIDialect(), {}, {"x-blazar-enforce": "maybe"}, "maybe"),
 ])
 def test_refused_by_name_and_never_ignored(dialect, payload, headers, named):
     with pytest.raises(KnobRefused, match=named) as refused:

@@ -1,0 +1,198 @@
+"""What a request demands of the form of its answer, in any dialect, and what the engine is asked for it.
+
+All dialects ask a child by an OpenAI request, so that is where it is read. A forced tool becomes the schema of its
+arguments: the engine is then held to them whatever the model's template knows of tools, and what it writes is handed on
+as the call.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from blazar.errors import RequestRefused, SchemaRefused
+from blazar.proxy.dialects.fields import mapping, objects, refuse, text
+from blazar.proxy.json import dumps
+from blazar.proxy.schemas import LITERAL
+from blazar.units import format_bytes
+
+ASKS: Mapping[str, frozenset[str]] = {
+    # dialect: the fields of its requests that may demand a form
+    "openai": frozenset({"response_format", "json_schema", "grammar", "tool_choice"}),
+    "ollama": frozenset({"format"}),
+    "anthropic": frozenset({"output_config", "output_format", "tool_choice"}),
+    "responses": frozenset({"text", "tool_choice"}),
+}
+ENFORCE = "x-blazar-enforce"
+"""The header that says whether an answer that breaks its form is refused."""
+MOST = 256 << 10
+"""Bytes of the largest schema, and of the largest grammar."""
+FREE = ("auto", "none", "required")
+"""Choices of tools that leave the model to itself, or the engine to see to it."""
+ANY_OBJECT = {"type": "object"}
+KINDS = "{\"type\": \"json_schema\", \"json_schema\": {\"name\": ..., \"schema\": {...}}}, \"json_object\" or \"text\""
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """What an answer is held to. `kind` is json_schema, json_object or gbnf; the text of a forced tool's call is the
+    arguments of `tool`."""
+
+    kind: str
+    schema: dict[str, Any] | None = None
+    where: str = ""
+    """The field that holds the schema."""
+    tool: str = ""
+
+
+def demands(dialect: str, payload: Mapping[str, Any]) -> bool:
+    """Whether a request may demand a form, or demands one wrongly; that of most does not."""
+    given = {field: payload[field] for field in ASKS[dialect].intersection(payload)
+             if payload[field] not in (None, "")}
+    choice = given.get("tool_choice")
+    if isinstance(choice, str) or (isinstance(choice, dict) and choice.get("type") in FREE):
+        del given["tool_choice"]
+    if dialect == "responses" and "text" in given and not given["text"].get("format"):
+        del given["text"]
+    return bool(given)
+
+
+def constrain(asked: dict[str, Any], chat: bool) -> tuple[Constraint | None, dict[str, Any]]:
+    """The constraint in a child's request, and the request as the engine must have it to know of it: the same, or
+    another.
+
+    Raises RequestRefused for what names no form, and SchemaRefused for what the engine's grammar cannot do.
+    """
+    choice = asked.get("tool_choice")
+    if chat and isinstance(choice, dict):
+        if choice.get("type") != "allowed_tools":
+            return _forced(asked, choice)
+        asked = _narrow(asked, mapping(choice, "allowed_tools", "tool_choice."))
+    wanted = _format(asked)
+    schema = asked.get("json_schema")
+    grammar = text(asked, "grammar")
+    if schema is not None and not isinstance(schema, dict):
+        refuse("json_schema", "a JSON schema, an object", schema)
+    if (wanted is not None) + (schema is not None) + bool(grammar) > 1:
+        raise RequestRefused("`response_format`, `json_schema` and `grammar` each hold the answer to a form: send one")
+    if grammar:
+        _check_size("grammar", len(grammar))
+        return Constraint("gbnf"), asked
+    found = wanted or (Constraint("json_schema", schema, "json_schema") if schema is not None else None)
+    if found is not None and found.schema:
+        check(found.schema, found.where)
+    if wanted is not None and not chat:  # llama-server's completions know nothing of `response_format`
+        asked = {**asked, "response_format": None, "json_schema": wanted.schema or ANY_OBJECT}
+    return found, asked
+
+
+def _format(asked: dict[str, Any]) -> Constraint | None:
+    """What `response_format` says."""
+    wanted = asked.get("response_format")
+    if wanted is None:
+        return None
+    if not isinstance(wanted, dict):
+        refuse("response_format", KINDS, wanted)
+    kind = wanted.get("type")
+    if kind == "text":
+        return None
+    if kind == "json_object":
+        schema = mapping(wanted, "schema", "response_format.")
+        return Constraint("json_schema", schema, "response_format.schema") if schema else Constraint("json_object")
+    if kind != "json_schema":
+        refuse("response_format.type", "json_schema, json_object or text", kind)
+    where = "response_format.json_schema.schema"
+    given = mapping(wanted, "json_schema", "response_format.").get("schema")
+    if not isinstance(given, dict):
+        refuse(where, "a JSON schema, an object", given)
+    return Constraint("json_schema", given, where)
+
+
+def _forced(asked: dict[str, Any], choice: dict[str, Any]) -> tuple[Constraint, dict[str, Any]]:
+    """The tool that must be called: the engine is given the schema of its arguments."""
+    if choice.get("type") != "function":
+        refuse("tool_choice.type", "function or allowed_tools", choice.get("type"))
+    name = text(mapping(choice, "function", "tool_choice."), "name", "tool_choice.function.")
+    functions = {text(function, "name", f"tools[{position}].function."): (position, function)
+                 for position, function in functions_of(asked)}
+    if not name or name not in functions:
+        refuse("tool_choice.function.name", "the name of one of `tools`", name or None)
+    position, function = functions[name]
+    schema = mapping(function, "parameters", f"tools[{position}].function.") or ANY_OBJECT
+    where = f"tools[{position}].function.parameters"
+    check(schema, where)
+    form = {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
+    others = {field: value for field, value in asked.items() if field not in ("json_schema", "grammar")}
+    return Constraint("json_schema", schema, where, tool=name), {**others, "response_format": form}
+
+
+def _narrow(asked: dict[str, Any], allowed: dict[str, Any]) -> dict[str, Any]:
+    """Leave only the tools that may be called."""
+    names = [mapping(tool, "function", "tool_choice.allowed_tools.tools[].").get("name")
+             for tool in objects(allowed, "tools", "tool_choice.allowed_tools.")]
+    tools = [asked["tools"][position] for position, function in functions_of(asked) if function.get("name") in names]
+    return {**asked, "tools": tools, "tool_choice": text(allowed, "mode", "tool_choice.allowed_tools.") or "auto"}
+
+
+def functions_of(asked: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The functions that a child's request offers, each with its place. Raises RequestRefused."""
+    for position, tool in enumerate(objects(asked, "tools")):
+        yield position, mapping(tool, "function", f"tools[{position}].")
+
+
+# -- what the engine's grammar cannot do -------------------------------------------------------------------
+
+
+def check(schema: dict[str, Any], where: str) -> None:
+    """Refuse a schema that no engine can be held to. Raises SchemaRefused."""
+    _check_size(where, len(dumps(schema)))
+    for place, reference in _references(schema, where):
+        if reference == "#":
+            raise SchemaRefused(where=place, problem="it refers to the whole schema",
+                                remedy="put what repeats under `$defs` and refer to that, like \"#/$defs/node\"")
+        if not reference.startswith("#/"):
+            raise SchemaRefused(where=place, problem=f"{reference[:200]!r} is not within this schema, and nothing is "
+                                "fetched", remedy="put what it means under `$defs`, like \"#/$defs/node\"")
+        if not _leads(schema, reference):
+            raise SchemaRefused(where=place, problem=f"{reference[:200]!r} leads nowhere: nothing stands there",
+                                remedy="correct it, or send the part that it names with the schema")
+
+
+def _check_size(where: str, size: int) -> None:
+    if size > MOST:
+        raise SchemaRefused(where=where, problem=f"it has {format_bytes(size)}, the limit is {format_bytes(MOST)}",
+                            remedy="send less of it, and check the rest yourself")
+
+
+def _references(node: Any, place: str) -> Iterator[tuple[str, str]]:
+    """Each `$ref` and its place."""
+    rest = [(node, place)]
+    while rest:
+        node, place = rest.pop()
+        if isinstance(node, list):
+            rest += [(item, f"{place}[{position}]") for position, item in enumerate(node)]
+        elif isinstance(node, dict):
+            if isinstance(node.get("$ref"), str):
+                yield f"{place}.$ref", node["$ref"]
+            rest += [(value, f"{place}.{key}") for key, value in node.items() if key not in LITERAL]
+
+
+def _leads(schema: Any, reference: str) -> bool:
+    """Whether the reference names a part of the schema that says anything."""
+    node, seen = schema, set()
+    while isinstance(node, dict | list):
+        for step in reference[2:].split("/"):
+            step = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(node, dict) and step in node:
+                node = node[step]
+            elif isinstance(node, list) and step.isdecimal() and int(step) < len(node):
+                node = node[int(step)]
+            else:
+                return False
+        following = node.get("$ref") if isinstance(node, dict) and len(node) == 1 else None
+        if not isinstance(following, str) or not following.startswith("#/"):
+            return True
+        if reference in seen:
+            return False  # a ring of references that never says anything
+        seen.add(reference)
+        node, reference = schema, following
+    return True
