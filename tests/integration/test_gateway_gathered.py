@@ -28,7 +28,6 @@ CORPUS = {
     "a text's probabilities": (TEXT, {"prompt": "Once upon", "max_tokens": 3, "logprobs": 2}),
     "tokens": (TEXT, {"prompt": [70, 71, 72], "max_tokens": 4}),
     "two texts": (TEXT, {"prompt": ["Once", "upon"], "max_tokens": 3}),
-    "a refusal": (CHAT, {"messages": HI, "max_tokens": 4, "grammar": "root ::= ("}),
 }
 VOLATILE = ("id", "created", "timings")
 
