@@ -16,13 +16,14 @@ from blazar.engines.manifest import Manifest, manifest_of
 from blazar.engines.program import Program
 from blazar.engines.routing import Routing, find_program, rates_of
 from blazar.errors import LaunchFileMissing, LoadFailed
-from blazar.hardware.census import census
+from blazar.hardware.census import Census
 from blazar.models.catalog import Catalog
 from blazar.models.measurement import Measurement
 from blazar.paths import Paths
 from blazar.planner.installed import need_of
-from blazar.planner.need import Need
+from blazar.planner.need import Need, Offer
 from blazar.planner.plan import Plan
+from blazar.planner.room import Room
 from blazar.store import speccache
 from blazar.store.assembled import assemble
 from blazar.store.installed import Installed
@@ -115,15 +116,16 @@ class Loader:
                         tuple(piece.path for piece in installed.pieces if piece.role in ("model", "part")),
                         bank_of(place, launch, command))
 
-    def loses_nothing(self, model: str, now: Mapping[str, Any], then: Mapping[str, Any]) -> bool:
-        """Whether the model would keep its context, precision and place with the settings `then` in place of `now`.
-        Runs on a thread; raises as `weigh`."""
+    def loses_nothing(self, model: str, now: Mapping[str, Any], then: Mapping[str, Any], machine: Census,
+                      room: Room) -> bool:
+        """Whether the model would keep its context, precision and place with the settings `then` in place of `now`,
+        in the `room` that others leave on the `machine`. Runs on a thread; raises as `weigh`."""
         chosen = self._choose(model)
         workers = rpc.workers_at(_addresses(chosen))
-        needs = [self._need(chosen, workers, tuned) for tuned in (now, then)]
-        machine = needs[0].machine(census())
-        before, after = (need.plan(machine) for need in needs)
-        return isinstance(before, Plan) and isinstance(after, Plan) and after.as_good_as(before)
+        before = self._need(chosen, workers, now).offer(machine, room)
+        after = replace(self._need(chosen, workers, then), untuned=None).offer(machine, room)
+        return (isinstance(before, Offer) and isinstance(after, Offer) and after.serves(before)
+                and after.plan.as_good_as(before.plan))
 
     def _need(self, chosen: "Chosen", workers: Sequence[rpc.Worker], tuned: Mapping[str, Any]) -> Need:
         pair, types = pair_of(chosen.installed, self._store.every()), types_of(chosen.manifest)

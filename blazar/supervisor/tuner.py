@@ -13,6 +13,8 @@ from typing import Any
 from blazar.config.config import Config
 from blazar.config.effective import effective, overlay
 from blazar.errors import BlazarError
+from blazar.hardware.census import Census
+from blazar.planner.room import Room
 from blazar.supervisor.child import Child
 from blazar.supervisor.drafts import read_drafts
 from blazar.supervisor.fleet import Fleet
@@ -30,8 +32,9 @@ FLAGS = {"slots": {"--parallel", "-np"}, "ubatch_size": {"-ub", "--ubatch-size"}
          "spec": {"--spec-type", "--spec-default"}}
 """Flags of a person's own that take a setting out of our hands."""
 
-LosesNothing = Callable[[str, Mapping[str, Any], Mapping[str, Any]], bool]
-"""By model, whether the settings of the second mapping cost it nothing beside those of the first; on a thread."""
+LosesNothing = Callable[[str, Mapping[str, Any], Mapping[str, Any], Census, Room], bool]
+"""By model, whether the settings of the second mapping cost it nothing beside those of the first, on a machine with
+such room; on a thread."""
 
 
 @dataclass
@@ -165,12 +168,14 @@ class Tuner:
                 refused()
             else:
                 self._tuned[child.place] = then
-                done()
                 self._fleet.reshape(child, why, reshaped)
 
         def reshaped(failure: BlazarError | None) -> None:
             kept.busy = False
-            if failure is not None:
+            if failure is None:
+                done()
+            else:
+                log.info("%s: taken back: %s: %s", child.place, why, failure.message)
                 self._tuned[child.place] = before
                 refused()
 
@@ -178,7 +183,8 @@ class Tuner:
             kept.busy = False
             kept.refused |= set(change.items())
 
-        self._pool.submit(told, self._loses_nothing, child.model, before, then)
+        self._fleet.room_without(child, lambda machine, room: self._pool.submit(
+            told, self._loses_nothing, child.model, before, then, machine, room))
         return True
 
 

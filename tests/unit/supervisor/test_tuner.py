@@ -3,6 +3,7 @@
 import os
 import socket
 import time
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,7 @@ from blazar.config.effective import effective
 from blazar.config.registry import SETTINGS
 from blazar.control import Link
 from blazar.engines.llamacpp import LlamaCpp
-from blazar.hardware.census import census
+from blazar.hardware.census import census, read_census
 from blazar.models.base import close_database
 from blazar.paths import Paths
 from blazar.store.store import Store
@@ -25,8 +26,9 @@ from blazar.supervisor.states import State
 from blazar.supervisor.tuner import Tuner
 from blazar.supervisor.workers import Workers
 from tests.support.daemon import STUB_ENGINE
-from tests.support.stub_model import install_stub, play
+from tests.support.stub_model import HEAVY, install_stub, play
 
+SMALL = Path(__file__).parents[2] / "data" / "census" / "container-4gib.json"
 PATIENCE = 20.0
 """Seconds of the real clock for one change."""
 
@@ -41,19 +43,20 @@ class Clock:
 
 
 class Bench:
-    def __init__(self, folder, **settings):
+    def __init__(self, folder, look=census, max_loaded=1, **settings):
         config = Config.from_dict({"idle_timeout_secs": 0, **settings})
         self.clock = Clock()
         self.loop = Loop(self.clock)
         self.paths = Paths(folder / "data").ensure()
-        self.model = install_stub(self.paths, "solo:q4_0", folder)
+        self.model = install_stub(self.paths, "solo:q4_0", folder, shape=HEAVY)
+        self.other = install_stub(self.paths, "other:q4_0", folder, shape=HEAVY)
         store, pool, tuned = Store(self.paths), Pool(self.loop), {}
         self.workers = Workers(self.loop)
         loader = Loader(store, self.paths, [LlamaCpp(SETTINGS.values())],
                         lambda model, own: effective(config, model, own), str(STUB_ENGINE), None, True, tuned=tuned)
-        means = Means(self.loop, pool, self.paths, loader.weigh, census, lambda: self.loop.post(self.fleet.schedule),
+        means = Means(self.loop, pool, self.paths, loader.weigh, look, lambda: self.loop.post(self.fleet.schedule),
                       lambda digests: None)
-        self.fleet = Fleet(means, self.workers, max_loaded=1, keep_alive=-1.0)
+        self.fleet = Fleet(means, self.workers, max_loaded=max_loaded, keep_alive=-1.0)
         self.tuner = Tuner(self.loop, pool, self.workers, self.fleet, config, loader.loses_nothing, tuned)
         self.drains = []
         ours, theirs = socket.socketpair()
@@ -74,9 +77,9 @@ class Bench:
             self.loop.turn(0.02)
         return found
 
-    def load(self):
+    def load(self, model=None):
         got = []
-        self.fleet.ensure_ready(self.model, lambda endpoint, error: got.append((endpoint, error)))
+        self.fleet.ensure_ready(model or self.model, lambda endpoint, error: got.append((endpoint, error)))
         self.turn_until(lambda: got)
         assert got[0][1] is None
         return self.child
@@ -233,3 +236,58 @@ def test_micro_batches_that_somebody_chose_stay(bench, settings):
     bench = bench(default_ctx=512, ubatch_auto=True, adaptive_slots=False, **settings)
     bench.seconds(200, in_flight=3)
     bench.settle()
+
+
+def in_gib(solo, other):
+    """Settings with which the two models want so many GiB, the one for each slot, on a machine of 4 GiB."""
+    sizes = {"solo": {"ctx": solo * 1024}, "other": {"ctx": other * 1024, "slots": 1}}
+    return {"look": lambda: read_census(SMALL), "max_loaded": 0, "cache_type": "f16", "model_overrides": sizes}
+
+
+@pytest.mark.parametrize("other", [0, 2])
+def test_a_slot_more_makes_no_other_model_go(bench, other):
+    bench = bench(**in_gib(1, other or 1))
+    if other:
+        bench.load(bench.other)
+    bench.seconds(61, in_flight=2)
+    if other:
+        bench.settle()
+        assert len(bench.fleet.ready()) == 2 and bench.child.endpoint.slots == 1
+    else:
+        assert bench.reshaped().endpoint.slots == 2
+
+
+def test_no_slot_is_added_that_the_machine_has_no_room_for(bench):
+    bench = bench(**in_gib(2, 1))
+    for _ in range(2):
+        bench.seconds(61, in_flight=2)
+        bench.settle()
+    assert bench.child.endpoint.slots == 1
+
+
+def test_a_child_that_starts_anew_takes_no_room_that_others_took_meanwhile(bench):
+    bench = bench(default_ctx=512)
+    bench.seconds(61, in_flight=2)
+    bench.turn_until(lambda: bench.drains)
+    got = []
+    bench.fleet.ensure_ready(bench.other, lambda endpoint, error: got.append(error))
+    bench.far.answer(bench.drains.pop())
+    kept = bench.tuner._places[bench.model]
+    bench.turn_until(lambda: got and not kept.busy)
+    assert got == [None] and [child.model for child in bench.fleet.ready()] == [bench.other]
+    assert bench.child.state is State.ABSENT
+
+
+def test_a_change_that_was_taken_back_is_not_told(bench):
+    bench = bench(default_ctx=512, ubatch_auto=True, adaptive_slots=False)
+    bench.seconds(122, in_flight=3)
+    play(bench.paths, bench.child.prepared.launch.facts["digest"], crash_at_load=3)
+    bench.turn_until(lambda: bench.drains)
+    bench.far.answer(bench.drains.pop())
+    kept = bench.tuner._places[bench.model]
+    bench.turn_until(lambda: not kept.busy)
+    play(bench.paths, bench.child.prepared.launch.facts["digest"])
+    bench.clock.leapt += 60.0
+    bench.load()
+    assert "--ubatch-size" not in bench.argv
+    assert bench.tuner.governors() == {bench.model: {"ubatch": "default"}}
