@@ -352,5 +352,6 @@ def test_what_is_loaded_ahead_waits_for_memory_that_is_on_its_way_back():
     spare = queued("spare", 1.0, 16, is_spare=True)
     late = Memory(soon={FIRST: 20}, now={FIRST: 2}, late=True)
     assert decide([spare], memory=late) == [Wake(LOOK_AGAIN)]
-    assert decide([spare], memory=Memory(soon={FIRST: 9}, now={FIRST: 2}, late=True)) == [Refuse("spare", NO_ROOM)]
-    assert decide([spare], memory=Memory(soon={FIRST: 9}, now={FIRST: 9})) == [Refuse("spare", NO_ROOM)]
+    there = view("there", ready_at=1.0, held=20)
+    full = Memory(soon={FIRST: 4}, now={FIRST: 2}, late=True)
+    assert decide([there, spare], memory=full) == [Refuse("spare", NO_ROOM)], "what comes back is not enough"
