@@ -29,7 +29,7 @@ MESSAGES = {
     # kind: (who sends it, fields, fields of the answer or None for a note)
     "hello": ("gateway, cli", "role pid leases", "config snapshot version usage: {day tokens: API key -> count}"),
     "snapshot": ("supervisor", "snapshot", None),
-    "ensure_ready": ("gateway, cli", "model", "endpoint"),
+    "ensure_ready": ("gateway, cli", "model, ctx: tokens that it shall read at least (0 = as it comes)", "endpoint"),
     "drain": ("supervisor", "child_id", ""),
     "usage": ("supervisor", "", "children: child_id -> {in_flight last_used}"),
     "report": ("gateway", "children: child_id -> {in_flight last_used}; usage: [{key day requests prompt_tokens "
@@ -45,6 +45,13 @@ MESSAGES = {
              "body (JSON texts), find: object, page: after limit newest_first model pairs, annotate: object metadata, "
              "forget: object",
              "put: nothing; find: row; page: rows more; annotate, forget: there"),
+    "files": ("gateway", "verb; owner; then check: size, put: object name size lifetime (seconds or null; its file is "
+              "written), find, forget: object, page: after limit newest_first purpose",
+              "check, forget: nothing; put, find: row; page: rows more"),
+    "batches": ("gateway", "verb; then put: owner object file body, find, cancel: owner object, page: owner after "
+                "limit, next: resting (owners), move: object expected state changes, answer: object rows of [line "
+                "failed text], finish: object owner state output errors (ids for its files)",
+                "put, find, cancel, next: row; page: rows more; move: there; answer, finish: nothing"),
     "changed": ("cli", "what: store", ""),
     "job": ("gateway, cli", "verb: pull; reference; job: a number of the asker's own", "model: its summary, at last"),
     "progress": ("supervisor", "job; then says: a sentence, or begins: a file sha256 size, or stage done total", None),

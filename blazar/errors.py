@@ -381,6 +381,77 @@ class StoredMissing(BlazarError):
     status = 404
 
 
+class FileMissing(BlazarError):
+    """no file {id!r} is kept here for this API key; GET /v1/files lists those that are"""
+
+    slug = "file-missing"
+    status = 404
+
+
+class FilesFull(BlazarError):
+    """this API key has {count} files with {size} here, and may have {most} with {most_bytes}; delete some of them with
+    DELETE /v1/files/ID"""
+
+    slug = "files-full"
+    status = 413
+
+
+class FileInUse(BlazarError):
+    """file {id!r} is read by batch {batch!r}; cancel that first, or wait for its end"""
+
+    slug = "file-in-use"
+    status = 409
+
+
+class FileTooLarge(BlazarError):
+    """the file is over the limit of {limit}; split it into several batches"""
+
+    slug = "file-too-large"
+    status = 413
+
+
+class BatchMissing(BlazarError):
+    """no batch {id!r} is kept here for this API key; GET /v1/batches lists those that are"""
+
+    slug = "batch-missing"
+    status = 404
+
+
+class BatchesFull(BlazarError):
+    """this API key has {active} batches that are not done yet, which is the limit; wait for one, or cancel it"""
+
+    slug = "batches-full"
+    status = 429
+
+
+class BatchEnded(BlazarError):
+    """batch {id!r} is {state}, so there is nothing to cancel"""
+
+    slug = "batch-ended"
+    status = 409
+
+
+class ModelUnnamed(RequestRefused):
+    """say which model is meant: ?model=NAME; loaded are: {loaded}"""
+
+    slug = "model-unnamed"
+
+
+class ModelNotLoaded(BlazarError):
+    """{model} is not loaded, so its engine has nothing to show; ask it something first, or load it with
+    `blazar run {model}`"""
+
+    slug = "model-not-loaded"
+    status = 409
+
+
+class ModerationRefused(RequestRefused):
+    """texts are not moderated here: no open model judges by the categories of /v1/moderations; ask a model of your own
+    with /v1/chat/completions and a `response_format`, or send this to the service that you trust with it"""
+
+    slug = "moderation-refused"
+
+
 class KnobRefused(RequestRefused):
     """{knob} is not available here: {reason}; {remedy}"""
 
@@ -441,6 +512,12 @@ class Unauthenticated(BlazarError):
 
     slug = "unauthenticated"
     status = 401
+
+
+class KeyGone(Unauthenticated):
+    """the API key that made this batch is no longer among [[keys]], so the rest of the batch is not run"""
+
+    slug = "key-gone"
 
 
 class ModelForbidden(BlazarError):
@@ -548,6 +625,13 @@ class FlagMissing(LoadFailed):
     are here, `blazar engine update` gets the newest"""
 
     slug = "flag-missing"
+
+
+class RouterMissing(LoadFailed):
+    """router = true has no effect: the engine {engine} has no {flag}, so each model gets a child of its own;
+    `blazar engine update` installs a llama.cpp build that has it, or set router = false"""
+
+    slug = "router-missing"
 
 
 class ExtraArgsRefused(LoadFailed):
@@ -666,6 +750,13 @@ class ChildRefused(BlazarError):
     def __init__(self, message: str | None = None, *, status: int = 400, **facts: Any) -> None:
         super().__init__(message, **facts)
         self.status = status
+
+
+class RouterBusy(BlazarError):
+    """the router could not serve {model} just now: {reason}; try again"""
+
+    slug = "router-busy"
+    status = 503
 
 
 class PromptTooLong(BlazarError):

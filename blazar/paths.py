@@ -65,6 +65,11 @@ class Paths:
         return self.data_dir / "speccache"
 
     @property
+    def files(self) -> Path:
+        """Files of clients and of their batches, under their ids."""
+        return self.data_dir / "files"
+
+    @property
     def engines(self) -> Path:
         return self.data_dir / "engines"
 
@@ -76,6 +81,11 @@ class Paths:
     @property
     def run(self) -> Path:
         return self.data_dir / "run"
+
+    @property
+    def router_presets(self) -> Path:
+        """How a router child loads each model, made from the store whenever one starts."""
+        return self.run / "router.ini"
 
     @property
     def sessions(self) -> Path:
@@ -112,11 +122,11 @@ class Paths:
         return hashlib.sha256(os.fsencode(self.data_dir.resolve())).hexdigest()[:12]
 
     def ensure(self) -> "Paths":
-        """Create what is missing: run/ and sessions/ 0700, the rest 0755 less the umask. Raises OSError."""
+        """Create what is missing: run/, sessions/ and files/ 0700, the rest 0755 less the umask. Raises OSError."""
         for folder in (self.data_dir, self.models, self.blobs, self.incoming, self.uploads, self.engines, self.log,
                        self.speccache):
             folder.mkdir(parents=True, exist_ok=True)
-        for folder in (self.run, self.sessions):
+        for folder in (self.run, self.sessions, self.files):
             folder.mkdir(mode=0o700, exist_ok=True)
             folder.chmod(0o700)
         return self

@@ -19,6 +19,10 @@ def model_at(place: str) -> str:
     return place.partition(" ")[0]
 
 
+ROUTER = "router"
+"""The place of the child that serves all models, and the lane of its endpoints; models' own names have a colon."""
+
+
 @dataclass(frozen=True)
 class Endpoint:
     """One child that is ready to serve.

@@ -141,6 +141,8 @@ ACTIVE: frozenset[str] = frozenset({
     "reasoning_format",
     "repack",
     "reuse_port",
+    "router",
+    "router_max_models",
     "rpc_servers",
     "samplers",
     "server_timeout_secs",

@@ -120,10 +120,14 @@ def template_flags(launch: Launch, gate: flags.Gate) -> list[str]:
 
 
 def embedding_flags(facts: Mapping[str, Any], ctx: int, gate: flags.Gate) -> list[str]:
-    """What an embedding model needs: a batch as long as its context, and the mean where its file says no pooling."""
-    if "embedding" not in facts.get("capabilities", ()):
+    """What a model needs that reads texts and writes none: a batch as long as its context; the mean where its file says
+    no pooling, and the word for it where the model ranks, without which no engine lets it."""
+    able = facts.get("capabilities", ())
+    if "embedding" not in able and "rerank" not in able:
         return []
     words = gate.must("an embedding model", "--embeddings")
+    if "rerank" in able:
+        words += gate.must("a model that ranks", "--pooling", "rank", yields=True)
     if ctx:
         words += gate.may("the batch of an embedding model", "--batch-size", str(ctx), yields=True)
         words += gate.may("the batch of an embedding model", "--ubatch-size", str(ctx), yields=True)

@@ -64,10 +64,20 @@ def query(method: Callable[P, R]) -> Callable[P, R]:
 
     The method must return plain values, not a peewee query, which would run after this has returned.
     """
+    return _told(method, "DEFERRED")
+
+
+def change(method: Callable[P, R]) -> Callable[P, R]:
+    """As `query`, for a method that reads before it writes: it waits for other writers first. Without that SQLite
+    refuses the write, since what was read may have changed."""
+    return _told(method, "IMMEDIATE")
+
+
+def _told(method: Callable[P, R], begin: str) -> Callable[P, R]:
     @functools.wraps(method)
     def told(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            with database.atomic():
+            with database.atomic(begin):
                 return method(*args, **kwargs)
         except (peewee.PeeweeException, sqlite3.Error) as error:
             close_database()

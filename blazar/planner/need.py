@@ -16,8 +16,12 @@ from blazar.planner.planner import plan
 from blazar.planner.room import MAIN_MEMORY, Held, Room
 from blazar.store.shape import Shape
 
-TUNERS = {"slots": "adaptive_slots", "spec": "spec_auto_manage", "ubatch_size": "ubatch_auto"}
+TUNERS = {"slots": "adaptive_slots", "spec": "spec_auto_manage", "ubatch_size": "ubatch_auto",
+          "default_ctx": "default_ctx, ctx"}
 """What may be changed while the daemon runs, and the setting that has it changed."""
+
+NOT_AT_ALL = (-1 << 62,) * 6
+"""What a model is worth that is not loaded: less than any that is."""
 
 
 @dataclass(frozen=True)

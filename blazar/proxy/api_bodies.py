@@ -53,7 +53,9 @@ OLLAMA_TURN = obj("role content", role={"type": "string", "enum": ["system", "us
 FUNCTION = obj("type function", type={"type": "string", "enum": ["function"]},
                function=obj("name", name=TEXT, description=TEXT, parameters=ANY_OBJECT))
 KEEP_ALIVE = one_of({"type": "integer"}, TEXT)
-OLLAMA_SHAPE = {"model": MODEL, "stream": SWITCH, "options": ANY_OBJECT, "keep_alive": KEEP_ALIVE}
+OLLAMA_SHAPE = {"model": MODEL, "stream": SWITCH, "options": ANY_OBJECT, "keep_alive": KEEP_ALIVE, "logprobs": SWITCH,
+                "top_logprobs": {"type": "integer", "minimum": 0, "maximum": 20},
+                "think": one_of(SWITCH, {"type": "string", "enum": ["low", "medium", "high"]})}
 NAMED = obj("model", model=MODEL)
 INPUTS = one_of(TEXT, listed(TEXT, minItems=1))
 METADATA: Schema = {"type": "object", "additionalProperties": {"type": "string", "maxLength": 512}, "maxProperties": 16}
@@ -62,6 +64,8 @@ ASKED = {"model": MODEL, "input": one_of(TEXT, TURNS), "instructions": TEXT, "pr
                              parameters=ANY_OBJECT)),
          "reasoning": obj(effort={"type": "string", "enum": ["none", "low", "medium", "high"]}),
          "text": obj(format=ANY_OBJECT)}
+RANKING = obj("model query documents", model=MODEL, query=TEXT, top_n=COUNT, return_documents=SWITCH,
+              documents=listed(one_of(TEXT, obj("text", text=TEXT)), minItems=1))
 PAGE: dict[str, Schema] = {"limit": {"type": "integer", "minimum": 1, "maximum": 100}, "after": TEXT,
                            "order": {"type": "string", "enum": ["asc", "desc"]}}
 
@@ -90,6 +94,9 @@ BODIES: dict[tuple[str, str], Body] = {
         "model prompt", model=MODEL, prompt=TEXT, stream=SWITCH, max_tokens=COUNT, **NUMBERS), streams=True),
     ("POST", "/v1/embeddings"): Body("Vectors of texts.", obj(
         "model input", model=MODEL, input=INPUTS, encoding_format={"type": "string", "enum": ["float", "base64"]})),
+    ("POST", "/v1/rerank"): Body("Order documents by how well they answer a query.", RANKING),
+    ("POST", "/rerank"): Body("As /v1/rerank.", RANKING),
+    ("POST", "/v1/moderations"): Body("Refused: no model here judges by those categories.", obj("input", input=INPUTS)),
     ("GET", "/v1/models"): Body("The models that can be asked."),
     ("GET", "/v1/models/{name}"): Body("One of them."),
     ("GET", "/v1/models/{name}/{more}"): Body("One whose name holds a slash."),
@@ -102,6 +109,31 @@ BODIES: dict[tuple[str, str], Body] = {
     ("DELETE", "/v1/responses/{id}"): Body("Forget it."),
     ("GET", "/v1/responses/{id}/input_items"): Body("All that the model was shown for it.", query=PAGE),
     ("POST", "/v1/responses/{id}/cancel"): Body("End a response that is being written."),
+    ("POST", "/v1/files"): Body("Upload the requests of a batch.", obj(
+        "purpose file", purpose={"type": "string", "enum": ["batch"]}, file={"type": "string", "format": "binary"}),
+        content="multipart/form-data"),
+    ("GET", "/v1/files"): Body("The files of this API key.", query={**PAGE, "purpose": TEXT}),
+    ("GET", "/v1/files/{id}"): Body("One of them."),
+    ("DELETE", "/v1/files/{id}"): Body("Delete it."),
+    ("GET", "/v1/files/{id}/content"): Body("What it holds.", answers="application/octet-stream"),
+    ("POST", "/v1/batches"): Body("Have the requests of a file answered in the background.", obj(
+        "input_file_id endpoint completion_window", input_file_id=TEXT, metadata=METADATA,
+        endpoint={"type": "string", "enum": ["/v1/chat/completions", "/v1/completions", "/v1/embeddings",
+                                             "/v1/responses"]},
+        completion_window={"type": "string", "enum": ["24h"]})),
+    ("GET", "/v1/batches"): Body("The batches of this API key.", query={"limit": PAGE["limit"], "after": TEXT}),
+    ("GET", "/v1/batches/{id}"): Body("One of them."),
+    ("POST", "/v1/batches/{id}/cancel"): Body("Begin no more of its requests."),
+    # llama-server
+    ("POST", "/tokenize"): Body("The tokens of a text.", obj(
+        "model content", model=MODEL, content=TEXT, add_special=SWITCH, parse_special=SWITCH, with_pieces=SWITCH)),
+    ("POST", "/detokenize"): Body("The text of tokens.", obj(
+        "model tokens", model=MODEL, tokens=listed({"type": "integer", "minimum": 0, "maximum": 255}))),
+    ("POST", "/infill"): Body("Write what stands between two texts.", obj(
+        "model input_prefix input_suffix", model=MODEL, input_prefix=TEXT, input_suffix=TEXT, prompt=TEXT,
+        n_predict=COUNT, stream=SWITCH), streams=True),
+    ("GET", "/slots"): Body("What a loaded model's engine is busy with.", query={"model": TEXT}),
+    ("GET", "/props"): Body("What a loaded model's engine was started with.", query={"model": TEXT}),
     # Anthropic
     ("POST", "/v1/messages"): Body("Answer a conversation.", obj(
         "model messages max_tokens", model=MODEL, messages=TURNS, max_tokens=COUNT, stream=SWITCH, system=PARTS,
@@ -111,10 +143,11 @@ BODIES: dict[tuple[str, str], Body] = {
         "model messages", model=MODEL, messages=TURNS, system=PARTS)),
     # Ollama
     ("POST", "/api/chat"): Body("Answer a conversation; without messages: load the model.", obj(
-        "model", messages=listed(OLLAMA_TURN), format=one_of(TEXT, ANY_OBJECT), tools=listed(FUNCTION), think=SWITCH,
+        "model", messages=listed(OLLAMA_TURN), format=one_of(TEXT, ANY_OBJECT), tools=listed(FUNCTION),
         **OLLAMA_SHAPE), streams=True),
     ("POST", "/api/generate"): Body("Answer a prompt; without one: load the model.", obj(
-        "model", prompt=TEXT, system=TEXT, raw=SWITCH, format=one_of(TEXT, ANY_OBJECT), images=listed(TEXT),
+        "model", prompt=TEXT, suffix=TEXT, system=TEXT, template=TEXT, raw=SWITCH,
+        context=listed({"type": "integer", "minimum": 0}), format=one_of(TEXT, ANY_OBJECT), images=listed(TEXT),
         **OLLAMA_SHAPE), streams=True),
     ("POST", "/api/embed"): Body("Vectors of texts.", obj(
         "model input", model=MODEL, input=INPUTS, truncate=SWITCH, keep_alive=KEEP_ALIVE)),
@@ -133,6 +166,7 @@ BODIES: dict[tuple[str, str], Body] = {
     ("POST", "/api/copy"): Body("Give a model another name.", obj("source destination", source=MODEL,
                                                                  destination=MODEL), answers=None),
     ("POST", "/api/push"): Body("Refused: this server has nowhere to push to.", NAMED, streams=True),
+    ("POST", "/v1/systemone"): Body("Refused: no System One model is served here.", NAMED),
     ("HEAD", "/api/blobs/{digest}"): Body("Whether an uploaded file is here.", answers=None),
     ("POST", "/api/blobs/{digest}"): Body("Upload a file.", {"type": "string", "format": "binary"}, status=201,
                                           answers=None, content="application/octet-stream"),

@@ -5,7 +5,6 @@ where it answers on its own (OPTIONS).
 """
 
 import errno
-import importlib
 import logging
 import math
 from collections.abc import Callable, Iterable
@@ -17,10 +16,11 @@ from gunicorn.workers.base_async import ALREADY_HANDLED
 
 from blazar.config.config import Config
 from blazar.errors import BlazarError, HostRefused, MethodRefused, RequestRefused, RouteNotFound
+from blazar.proxy.batches.inner import Inner
 from blazar.proxy.exchange import ClientGone, send_whole
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.request import REQUEST, Request
-from blazar.proxy.routes import ROUTES, Route, allowed, dialect_of, methods
+from blazar.proxy.routes import ROUTES, Route, allowed, dialect_of, methods, resource_of
 from blazar.proxy.wire.lean import CLIENT
 from blazar.proxy.wire.request_head import glance
 from blazar.proxy.wire.sinks import SocketSink
@@ -147,7 +147,7 @@ class _Door:
 
     def __init__(self, app: Application, path: str) -> None:
         for method, route in methods(path).items():
-            setattr(self, f"on_{method.lower()}", _responder(app, route, _resource(route.resource)))
+            setattr(self, f"on_{method.lower()}", _responder(app, route, resource_of(route)))
 
 
 def _responder(app: Application, route: Route, resource: Resource) -> Callable[..., None]:
@@ -156,14 +156,12 @@ def _responder(app: Application, route: Route, resource: Resource) -> Callable[.
     return respond
 
 
-def _resource(name: str) -> Resource:
-    module, _, function = name.partition(".")
-    return getattr(importlib.import_module(f"blazar.proxy.resources.{module}"), function)
-
-
 def create_app(control: Path, fallback: Callable[[], Config] | None = None) -> Application:
     """The application of a gateway that is connected to the supervisor at `control` and has begun to tick.
 
     Without a supervisor the settings of `fallback` are used; without a fallback SupervisorGone is raised.
     """
-    return Application(Gateway.connect(control, fallback).start())
+    gateway = Gateway.connect(control, fallback).start()
+    application = Application(gateway)
+    gateway.background.start(Inner(gateway).ask)
+    return application

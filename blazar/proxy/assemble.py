@@ -1,7 +1,7 @@
 """`Assembler`: a whole `Answer` from the child's stream of completion chunks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from blazar.proxy.exchange import Answer, Part, ToolCall
@@ -12,15 +12,17 @@ from blazar.proxy.stops import StopCutter
 
 @dataclass
 class Piece:
-    """What one chunk added to the answer; `calls` says that it added to the tool calls."""
+    """What one chunk added to the answer; `calls` says that it added to the tool calls, `logprobs` are OpenAI's."""
 
     text: str = ""
     thinking: str = ""
     calls: bool = False
+    logprobs: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Assembler:
-    """Adds up `chat.completion.chunk` or `text_completion` chunks; `answer` is complete after `finish`.
+    """Adds up `chat.completion.chunk` or `text_completion` chunks, or llama.cpp's own; `answer` is complete after
+    `finish`.
 
     Only the first choice counts. A call that the child left without an id has the id ''. Text ends at the first of
     `stops`, whether or not the child ends there: then `stopped` is true, and nothing more is wanted of the child.
@@ -42,11 +44,13 @@ class Assembler:
         delta = _object(choice.get("delta"))
         words = _text(delta.get("content")) or _text(choice.get("text"))
         piece = Piece(text=self._cutter.feed(words),
-                      thinking=_text(delta.get("reasoning_content")) or _text(delta.get("reasoning")))
+                      thinking=_text(delta.get("reasoning_content")) or _text(delta.get("reasoning")),
+                      logprobs=_logprobs(choice))
         self._count_of_pieces += bool(words or piece.thinking)
         calls = delta.get("tool_calls")
         if calls:
             piece.text += self._cutter.rest()
+        self.answer.logprobs += piece.logprobs
         if piece.thinking:
             self._say("thinking", piece.thinking)
         if piece.text:
@@ -131,7 +135,21 @@ def _first_choice(chunk: dict[str, Any]) -> dict[str, Any] | None:
     for choice in choices if isinstance(choices, list) else []:
         if isinstance(choice, dict) and not choice.get("index"):
             return choice
-    return None
+    return _own_choice(chunk) if choices is None else None
+
+
+def _own_choice(chunk: dict[str, Any]) -> dict[str, Any] | None:
+    """The same of a chunk in llama.cpp's own form, with which it answers at /infill."""
+    if not isinstance(chunk.get("content"), str):
+        return None
+    ended = "length" if chunk.get("stop_type") == "limit" else "stop"
+    return {"text": chunk["content"], "finish_reason": ended if chunk.get("stop") else None,
+            "logprobs": {"content": chunk.get("completion_probabilities")}}
+
+
+def _logprobs(choice: dict[str, Any]) -> list[dict[str, Any]]:
+    tokens = _object(choice.get("logprobs")).get("content")
+    return [token for token in tokens if isinstance(token, dict)] if isinstance(tokens, list) else []
 
 
 def _stop_text(place: dict[str, Any]) -> str | None:

@@ -39,6 +39,9 @@ class KeyRing:
     def active(self) -> bool:
         return bool(self._keys)
 
+    def all(self) -> tuple[ApiKey, ...]:
+        return tuple(self._keys)
+
     def limits(self) -> Iterator[tuple[str, Limits]]:
         """What each API key may do, by its name."""
         return ((key.name, key.limits) for key in self._keys)

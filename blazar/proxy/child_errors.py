@@ -1,11 +1,12 @@
 """A child's error, as it told it, as an error of ours.
 
-llama.cpp answers 500 to some requests that are at fault themselves; those are told apart by its words.
+llama.cpp answers 500 to some requests that are at fault themselves; those are told apart by its words. With 501 it says
+that this model cannot do what is asked.
 """
 
 from typing import Any
 
-from blazar.errors import BlazarError, ChildFailed, ChildRefused
+from blazar.errors import BlazarError, ChildFailed, ChildRefused, KnobRefused
 from blazar.proxy.exchange import Exchange
 from blazar.proxy.tokens import too_long
 
@@ -17,8 +18,10 @@ REQUEST_AT_FAULT = (
     "Failed to load image", "Failed to download image", "Invalid base64", "Multimodal data provided",
     "Cannot use both json_schema and grammar", "Cannot specify grammar with tools", "Cannot specify both content",
     "Only no echo is supported", "\"prompt\" is required", "Unknown reasoning format", "Jinja Exception",
+    "vector::_M_range_check",  # a token that the model does not have
 )
 """How the message of such a 500 begins, perhaps after other words."""
+NO_INFILL = "Infill is not supported by this model"
 UNLIKE_OURS = (401, 403, 404, 405)
 """What a child says with these concerns the gateway, not its client."""
 
@@ -33,7 +36,10 @@ def child_error(exchange: Exchange, told: Any, status: int) -> BlazarError:
     message = message if isinstance(message, str) and message else f"it answered with status {status}"
     code = told.get("code") if isinstance(told, dict) else None
     status = code if isinstance(code, int) and 400 <= code <= 599 else status
-    if status == 500 and any(words in message for words in REQUEST_AT_FAULT):
+    if NO_INFILL in message:
+        return KnobRefused(knob="filling a gap (`suffix`, infill)", reason=f"{exchange.model} has no marks for gaps "
+                           "(FIM tokens)", remedy="use a model made for code that has them, such as Qwen2.5-Coder")
+    if status == 501 or (status == 500 and any(words in message for words in REQUEST_AT_FAULT)):
         status = 400
     if 400 <= status < 500 and status not in UNLIKE_OURS:
         return ChildRefused(message, status=status)

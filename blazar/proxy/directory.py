@@ -17,6 +17,8 @@ class Directory:
     """Models, aliases and endpoints; `replace` swaps all of them at once."""
 
     def __init__(self, snapshot: dict[str, Any] | None = None) -> None:
+        self._most: set[str] = set()
+        """Children that cannot be had with a larger context."""
         self.replace(snapshot or {})
 
     def replace(self, snapshot: dict[str, Any]) -> None:
@@ -28,6 +30,7 @@ class Directory:
         self.started_at: float = snapshot.get("started_at", 0.0)
         self._canonical: dict[str, str] = {}
         self._suspects: set[str] = set()
+        self._most &= self.child_ids()
 
     def resolve(self, reference: str) -> str:
         """The canonical name behind `reference`. Raises NameRefused, ModelNotFound or ModelAmbiguous."""
@@ -43,6 +46,15 @@ class Directory:
         """Where `model` is served; None when it is not loaded, or its child is suspected to be gone."""
         found = self.endpoints.get(model)
         return None if found is not None and found.child_id in self._suspects else found
+
+    def reads(self, model: str, tokens: int) -> Endpoint | None:
+        """The same, but None for a child that reads fewer tokens at once and may yet be started anew with more."""
+        found = self.endpoint(model)
+        return None if found is not None and found.ctx < tokens and found.child_id not in self._most else found
+
+    def note_most(self, endpoint: Endpoint) -> None:
+        """The supervisor has nothing larger than this endpoint's context."""
+        self._most.add(endpoint.child_id)
 
     def child_ids(self) -> set[str]:
         return {endpoint.child_id for endpoint in self.endpoints.values()}

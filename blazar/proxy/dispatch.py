@@ -41,15 +41,19 @@ class Dispatch:
         self._pool = pool
         self._header_timeout = header_timeout
         self._metrics = metrics
+        self.call: type[Call] = Call
+        """What carries one attempt."""
+        self.answer = pass_on
+        """How an answer is passed on, once its head is there."""
 
     def send(self, exchange: Exchange) -> Reply:
         """The last step of the pipeline."""
         assert exchange.endpoint is not None, "stage admission has run"
         streams = exchange.stream or exchange.gathers or not exchange.dialect.relays
         meter = Meter(self._metrics.inter_token.series(exchange.model) if streams else None)
-        with Call(self._pool, exchange.endpoint, self._header_timeout, meter) as call:
+        with self.call(self._pool, exchange.endpoint, self._header_timeout, meter) as call:
             try:
-                reply = _watched(exchange, call, _answer)
+                reply = _watched(exchange, call, self.answer)
             finally:
                 exchange.usage = exchange.usage or _used(exchange, call)
             reply.usage = exchange.usage
@@ -61,8 +65,15 @@ class Dispatch:
         """The JSON object with which the exchange's child answers `value` at `path`; the client gets nothing yet."""
         assert exchange.endpoint is not None, "stage admission has run"
         exchange.upstream_path, exchange.upstream_body = path, dumps(value)
-        with Call(self._pool, exchange.endpoint, self._header_timeout, Meter()) as call:
+        with self.call(self._pool, exchange.endpoint, self._header_timeout, Meter()) as call:
             return _watched(exchange, call, _read_object)
+
+    def look(self, exchange: Exchange, path: str) -> Any:
+        """The JSON with which the exchange's child answers a GET of `path`."""
+        assert exchange.endpoint is not None, "somebody has found it"
+        exchange.method, exchange.upstream_path = "GET", path
+        with self.call(self._pool, exchange.endpoint, self._header_timeout, Meter()) as call:
+            return _watched(exchange, call, _read_json)
 
 
 def _watched(exchange: Exchange, call: Call, read: Callable[[Exchange, Call], Result]) -> Result:
@@ -83,13 +94,14 @@ def _watched(exchange: Exchange, call: Call, read: Callable[[Exchange, Call], Re
         exchange.interrupt = None
 
 
-def _answer(exchange: Exchange, call: Call) -> Reply:
+def pass_on(exchange: Exchange, call: Call) -> Reply:
+    """Pass the child's answer on in the exchange's dialect."""
     if exchange.gathers and _is_stream(call.head):
         return _gather(exchange, call)
     if exchange.dialect.relays and not (exchange.sink.early and not _is_stream(call.head)):
         return _relay(exchange, call)
     if call.head.status != 200 or exchange.dialect.relays:
-        raise _child_error(exchange, call)
+        raise _answered_error(exchange, call)
     return _translate(exchange, call) if exchange.stream else _assemble(exchange, call)
 
 
@@ -120,7 +132,7 @@ def _used(exchange: Exchange, call: Call) -> Usage | None:
 
 def _relay(exchange: Exchange, call: Call) -> Reply:
     head, sink = call.head, exchange.sink
-    if head.status in (400, 500):
+    if head.status in (400, 500, 501):
         return _refused(exchange, call)
     headers = [*exchange.headers, overhead(exchange),
                ("Content-Type", head.fields.get("content-type", "application/json"))]
@@ -146,7 +158,7 @@ def _gather(exchange: Exchange, call: Call) -> Reply:
 
 def _refused(exchange: Exchange, call: Call) -> Reply:
     """The child's refusal as it is, unless we can say better what is wrong with the request."""
-    body, value = _body(call, MAX_CHILD_ERROR), None
+    body, value = read_body(call, MAX_CHILD_ERROR), None
     with contextlib.suppress(BadJson):
         value = loads(body)
     told = value.get("error") if isinstance(value, dict) else None
@@ -258,21 +270,25 @@ def _events(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:
 
 
 def _read_object(exchange: Exchange, call: Call) -> dict[str, Any]:
-    if call.head.status != 200:
-        raise _child_error(exchange, call)
-    try:
-        value = loads(_body(call, MAX_OBJECT))
-    except BadJson as error:
-        raise ChildFailed(model=exchange.model, reason=f"its answer is not usable JSON: {error}") from error
-    except (ChildClosed, BadFraming) as error:
-        _say_why(exchange, error)
-        raise _cause(exchange, error) from error
+    value = _read_json(exchange, call)
     if not isinstance(value, dict):
         raise ChildFailed(model=exchange.model, reason="its answer is not a JSON object")
     return value
 
 
-def _body(call: Call, limit: int) -> bytes:
+def _read_json(exchange: Exchange, call: Call) -> Any:
+    if call.head.status != 200:
+        raise _answered_error(exchange, call)
+    try:
+        return loads(read_body(call, MAX_OBJECT))
+    except BadJson as error:
+        raise ChildFailed(model=exchange.model, reason=f"its answer is not usable JSON: {error}") from error
+    except (ChildClosed, BadFraming) as error:
+        _say_why(exchange, error)
+        raise _cause(exchange, error) from error
+
+
+def read_body(call: Call, limit: int) -> bytes:
     """The body of the child's answer; of one beyond `limit` bytes only the beginning."""
     body = bytearray()
     for _, payload in call.pieces():
@@ -294,11 +310,18 @@ def _event(exchange: Exchange, data: str) -> dict[str, Any]:
     return event
 
 
-def _child_error(exchange: Exchange, call: Call) -> BlazarError:
-    """The child's error answer as an error of ours; a 4xx keeps its status."""
-    body, value = b"", None
-    with contextlib.suppress(ChildClosed, BadFraming, BadJson):
-        body = _body(call, MAX_CHILD_ERROR)
+def _answered_error(exchange: Exchange, call: Call) -> BlazarError:
+    """The child's error answer as an error of ours."""
+    body = b""
+    with contextlib.suppress(ChildClosed, BadFraming):
+        body = read_body(call, MAX_CHILD_ERROR)
+    return told_error(exchange, body, call.head.status)
+
+
+def told_error(exchange: Exchange, body: bytes, status: int) -> BlazarError:
+    """The error of an answer with that status, whose body has been read; a 4xx keeps its status."""
+    value = None
+    with contextlib.suppress(BadJson):
         value = loads(body)
     told = value.get("error", value) if isinstance(value, dict) else body[:500].decode(errors="replace")
-    return child_error(exchange, told, call.head.status)
+    return child_error(exchange, told, status)

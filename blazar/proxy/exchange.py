@@ -139,6 +139,8 @@ class Answer:
     finish_reason: str = "stop"
     stop_text: str | None = None
     usage: Usage = field(default_factory=Usage)
+    logprobs: list[dict[str, Any]] = field(default_factory=list)
+    """How likely each token was, as the engine tells it, if that was asked for."""
 
 
 @dataclass(slots=True)
@@ -194,14 +196,24 @@ class Exchange:
     payload: dict[str, Any]
     upstream_path: str = "/v1/chat/completions"
     upstream_body: bytes = b""
+    method: str = "POST"
+    """How the child is asked."""
     gathers: bool = False
     """The child is asked for a stream, of which the client gets the whole as one answer of the child's own form."""
     needs: str = "completion"
-    """The capability that the model must have."""
+    """The capability that the model must have; '' where any will do."""
     stops: tuple[str, ...] = ()
     """Texts at which the answer ends, for the dialects that translate."""
     inputs: Inputs | None = None
     """What is to be embedded."""
+    num_ctx: int = 0
+    """Tokens that the model is to be able to read at least; 0 when the client did not say."""
+    context: list[int] = field(default_factory=list)
+    """Tokens of an earlier conversation with which this one goes on."""
+    thinks: bool = False
+    """The client wants the model to think first."""
+    tokens_with: Callable[[str], list[int] | None] | None = None
+    """The tokens of the conversation once this answer ends it, for clients that send them with their next request."""
     draft: Any = None
     """What the dialect knows beforehand of the object that will be its answer."""
     keep: Callable[[dict[str, Any]], bool] | None = None

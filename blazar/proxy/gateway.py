@@ -10,6 +10,8 @@ from blazar.errors import BlazarError, ShuttingDown
 from blazar.paths import Paths
 from blazar.proxy import greens
 from blazar.proxy.auth import KeyRing
+from blazar.proxy.batches.openai_source import OpenAIBatches
+from blazar.proxy.batches.runner import Runner
 from blazar.proxy.cors import Cors
 from blazar.proxy.dialects.anthropic import AnthropicDialect
 from blazar.proxy.dialects.dialect import Dialect
@@ -18,6 +20,7 @@ from blazar.proxy.dialects.openai import OpenAIDialect
 from blazar.proxy.dialects.responses import ResponsesDialect
 from blazar.proxy.directory import Directory
 from blazar.proxy.dispatch import Dispatch
+from blazar.proxy.going_on import GoingOn
 from blazar.proxy.heartbeat import Heartbeat
 from blazar.proxy.hosts import HostCheck
 from blazar.proxy.json_scan import BodyReader
@@ -25,6 +28,7 @@ from blazar.proxy.ledger import Ledger
 from blazar.proxy.pipeline import Forward, Stage, Step, compose
 from blazar.proxy.preset import Preset
 from blazar.proxy.readiness import Readiness
+from blazar.proxy.routed import RoutedDispatch
 from blazar.proxy.stages.admission import Admission
 from blazar.proxy.stages.auth import Auth
 from blazar.proxy.stages.capability import Capability
@@ -74,16 +78,18 @@ class Gateway:
         self.write_timeout = float(config.client_write_timeout_secs)
         self.pool = Pool()
         self.writing = Writing()
+        self.background = Runner([OpenAIBatches(supervisor, paths, self.max_body)], directory, ledger,
+                                 paths.run / "batches.lock", lambda: self.draining)
         self.pace = greens.Pace()
         """For whatever takes long."""
         reader = BodyReader(config.json_scan_over_kb << 10, self.pace)
         self.dialects: dict[str, Dialect] = {dialect.name: dialect for dialect in (
             OpenAIDialect(reader, config.buffered_via_stream), OllamaDialect(reader), AnthropicDialect(reader),
             ResponsesDialect(reader))}
-        self.dispatch = Dispatch(self.pool, config.child_header_timeout_secs or None, self.metrics)
+        self.dispatch = self._dispatch(config, reader)
         self._heartbeat = Heartbeat(config.sse_ping_interval)
         ready = Readiness(supervisor, directory)
-        self._answering: dict[frozenset[str], Forward] = {}
+        self._answering: dict[tuple[frozenset[str], str], Forward] = {}
         self._stages: dict[str, Stage | Step] = {
             "trace": Trace(ledger, self.metrics, self.audit), "name": Name(directory, Preset(reader), config),
             "auth": Auth(self.keys),
@@ -92,6 +98,12 @@ class Gateway:
             "resolve": Resolve(directory, ledger, config),
             "preflight": Preflight(ready, self.dispatch.fetch, config.prompt_preflight),
             "admission": Admission(ledger, supervisor, ready, self.metrics)}
+
+    def _dispatch(self, config: Config, reader: BodyReader) -> Dispatch:
+        limit = config.child_header_timeout_secs or None
+        if config.router:
+            return RoutedDispatch(self.pool, limit, self.metrics, reader)
+        return Dispatch(self.pool, limit, self.metrics)
 
     @classmethod
     def connect(cls, control: Path, fallback: Callable[[], Config] | None = None) -> "Gateway":
@@ -115,11 +127,13 @@ class Gateway:
         """The named stages around `last`."""
         return compose(names, self._stages, last)
 
-    def answering(self, names: frozenset[str]) -> Forward:
-        """The named stages around `dispatch`, strung together once and not for each request."""
-        if names not in self._answering:
-            self._answering[names] = self.pipeline(names, self.dispatch.send)
-        return self._answering[names]
+    def answering(self, names: frozenset[str], operation: str = "") -> Forward:
+        """The named stages around what sends such an operation, strung together once and not for each request."""
+        if (names, operation) not in self._answering:
+            send = self.dispatch.send
+            last = GoingOn(self.dispatch.fetch, send).__call__ if operation == "generate" else send
+            self._answering[names, operation] = self.pipeline(names, last)
+        return self._answering[names, operation]
 
     def tls(self) -> Any:
         """The ssl.SSLContext with which the settings want clients received; None for plain HTTP.

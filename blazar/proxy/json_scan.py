@@ -61,6 +61,11 @@ class BodyReader:
             scan_object(body, (), self._pause, MOST_VALUES)
         return load_object(body)
 
+    def with_value(self, body: bytes, key: str, value: bytes) -> bytes:
+        """`body`, an object that has been read, with another `value`, in JSON, of its field `key`; else as it is."""
+        start, end = _Scan(body, (key,), self._pause, None).spans()[key]
+        return b"".join((body[:start], value, body[end:]))
+
 
 def scan_object(body: bytes, wanted: Collection[str], pause: Callable[[], None],
                 most_values: int | None = None) -> dict[str, Any]:
@@ -90,6 +95,10 @@ class _Scan:
         self._values = 0
 
     def found(self) -> dict[str, Any]:
+        return {key: self._build(key, *span) for key, span in self.spans().items()}
+
+    def spans(self) -> dict[str, tuple[int, int]]:
+        """Where the values of the wanted fields begin and end."""
         self._check_text()
         at = self._blank(len(BOM) if self._body.startswith(BOM) else 0)
         self._check_root(at)
@@ -110,7 +119,7 @@ class _Scan:
         at = self._blank(at + 1)
         if at < len(self._body):
             self._wrong(at, "nothing more")
-        return {key: self._build(key, *span) for key, span in spans.items()}
+        return spans
 
     def _build(self, key: str, start: int, end: int) -> Any:
         if end - start > LONGEST_FIELD:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from blazar.proxy.dialects.ollama_request import options
+from blazar.proxy.dialects.ollama_options import options
 from blazar.proxy.exchange import Exchange
 from blazar.proxy.json import dumps
 from blazar.proxy.json_scan import BodyReader

@@ -20,9 +20,11 @@ class Readiness:
             lambda: ClientGone() if exchange.sink.gone or exchange.ended_by is None else exchange.ended_by)
         exchange.sink.watch(exchange.interrupt)
         try:
-            endpoint = self._supervisor.ensure_ready(exchange.place)
+            endpoint = self._supervisor.ensure_ready(exchange.place, exchange.num_ctx)
         finally:
             exchange.sink.unwatch()
             exchange.interrupt = None
         self._directory.trust(endpoint)
+        if endpoint.ctx < exchange.num_ctx:
+            self._directory.note_most(endpoint)
         return endpoint

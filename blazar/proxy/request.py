@@ -34,7 +34,8 @@ class Request:
 
     def __init__(self, environ: dict[str, Any], *, max_body: int, write_timeout: float,
                  read_timeout: float = READ_TIMEOUT, pace: Callable[[], None] = lambda: None,
-                 draining: Callable[[], bool] = lambda: False) -> None:
+                 draining: Callable[[], bool] = lambda: False, sink: Any = None) -> None:
+        """With a `sink` the answer goes there, and not to the client of the environ, which may then have none."""
         # The environ holds this request, so it is not kept: the two would wait for Python's search for cycles.
         self.method: str = environ["REQUEST_METHOD"]
         path = environ.get("PATH_INFO") or "/"
@@ -62,11 +63,10 @@ class Request:
         client = environ.get(CLIENT)
         self._waits_itself = client is not None
         """Its client's connection keeps the time of reads."""
-        self.sink = SocketSink(client or StockClient(environ["gunicorn.socket"]),
-                               old=environ.get("SERVER_PROTOCOL") == "HTTP/1.0",
-                               closing="close" in headers.get("connection", "").lower(),
-                               unread=self._has_body, headless=self.method == "HEAD",
-                               write_timeout=write_timeout, draining=draining)
+        self.sink: SocketSink = sink or SocketSink(
+            client or StockClient(environ["gunicorn.socket"]), old=environ.get("SERVER_PROTOCOL") == "HTTP/1.0",
+            closing="close" in headers.get("connection", "").lower(), unread=self._has_body,
+            headless=self.method == "HEAD", write_timeout=write_timeout, draining=draining)
 
     @property
     def length(self) -> int:

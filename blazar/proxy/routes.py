@@ -1,8 +1,11 @@
 """THE route table: what is served where, in which dialect, through which stages. The docs read it too."""
 
+import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from blazar.proxy.pipeline import ASKING, GENERATION
+from blazar.proxy.pipeline import ASKING, GENERATION, UNLOADING
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,9 @@ ROUTES = (
     Route("GET", "/v1/chat/completions/{id}/messages", "completions.messages", "openai"),
     Route("POST", "/v1/completions", "generation.generate", "openai", "completions", GENERATION),
     Route("POST", "/v1/embeddings", "embeddings.embed", "openai", "embeddings", ASKING),
+    Route("POST", "/v1/rerank", "rerank.order", "openai", "rerank", ASKING),
+    Route("POST", "/rerank", "rerank.order", "openai", "rerank", ASKING),
+    Route("POST", "/v1/moderations", "moderations.refuse", "openai"),
     Route("GET", "/v1/models", "models.openai_list", "openai"),
     Route("GET", "/v1/models/{name}", "models.openai_model", "openai"),
     Route("GET", "/v1/models/{name}/{more}", "models.openai_model", "openai"),  # a name may hold two slashes
@@ -44,6 +50,21 @@ ROUTES = (
     Route("DELETE", "/v1/responses/{id}", "responses.delete", "responses"),
     Route("GET", "/v1/responses/{id}/input_items", "responses.items", "responses"),
     Route("POST", "/v1/responses/{id}/cancel", "responses.cancel", "responses"),
+    Route("POST", "/v1/files", "files.upload", "openai"),
+    Route("GET", "/v1/files", "files.listed", "openai"),
+    Route("GET", "/v1/files/{id}", "files.retrieve", "openai"),
+    Route("DELETE", "/v1/files/{id}", "files.delete", "openai"),
+    Route("GET", "/v1/files/{id}/content", "files.content", "openai"),
+    Route("POST", "/v1/batches", "batches.create", "openai"),
+    Route("GET", "/v1/batches", "batches.listed", "openai"),
+    Route("GET", "/v1/batches/{id}", "batches.retrieve", "openai"),
+    Route("POST", "/v1/batches/{id}/cancel", "batches.cancel", "openai"),
+    # llama-server
+    Route("POST", "/tokenize", "engine.ask", "openai", "tokenize", ASKING),
+    Route("POST", "/detokenize", "engine.ask", "openai", "detokenize", ASKING),
+    Route("POST", "/infill", "generation.generate", "openai", "infill", GENERATION),
+    Route("GET", "/slots", "engine.look", "openai", "slots", UNLOADING),
+    Route("GET", "/props", "engine.look", "openai", "props", UNLOADING),
     # Anthropic
     Route("POST", "/v1/messages", "generation.generate", "anthropic", "messages", GENERATION),
     Route("POST", "/v1/messages/count_tokens", "tokens.count", "anthropic", "count_tokens", ASKING),
@@ -62,6 +83,7 @@ ROUTES = (
     Route("POST", "/api/create", "creation.create", "ollama"),
     Route("POST", "/api/copy", "creation.copy", "ollama"),
     Route("POST", "/api/push", "creation.push", "ollama"),
+    Route("POST", "/v1/systemone", "refusals.systemone", "ollama"),
     Route("HEAD", "/api/blobs/{digest}", "blobs.look", "ollama"),
     Route("POST", "/api/blobs/{digest}", "blobs.take", "ollama"),
 )
@@ -90,3 +112,9 @@ def dialect_of(path: str) -> str:
         if path == prefix or path.startswith(prefix + "/"):
             return dialect
     return "openai"
+
+
+def resource_of(route: Route) -> Callable[[Any, Any, Route], None]:
+    """The function that serves a route: it gets the Gateway, the Request and the route."""
+    module, _, function = route.resource.partition(".")
+    return getattr(importlib.import_module(f"blazar.proxy.resources.{module}"), function)

@@ -51,9 +51,13 @@ class Supervisor:
         """Connect in the background, as often as it takes."""
         greens.spawn(self._reconnect)
 
-    def ensure_ready(self, model: str) -> Endpoint:
-        """Wait until a child serves `model`. Raises what the supervisor says when it cannot be."""
-        return Endpoint.from_dict(self._ask("ensure_ready", None, model=model)["endpoint"])
+    def ensure_ready(self, model: str, ctx: int = 0) -> Endpoint:
+        """Wait until a child serves `model`, with a context of `ctx` tokens or more where that can be.
+
+        Raises what the supervisor says when it cannot serve.
+        """
+        more = {"ctx": ctx} if ctx else {}
+        return Endpoint.from_dict(self._ask("ensure_ready", None, model=model, **more)["endpoint"])
 
     def evict(self, model: str) -> bool:
         """Unload `model` once its requests have ended; whether it was loaded."""
@@ -98,6 +102,14 @@ class Supervisor:
     def keep(self, table: str, verb: str, **fields: Any) -> dict[str, Any]:
         """Have something done with what is kept for clients; see `control.MESSAGES`."""
         return self._ask("keep", ANSWER_TIMEOUT, table=table, verb=verb, **fields)
+
+    def files(self, verb: str, owner: str, **fields: Any) -> dict[str, Any]:
+        """Have something done with the files of clients; see `control.MESSAGES`."""
+        return self._ask("files", None if verb == "put" else ANSWER_TIMEOUT, verb=verb, owner=owner, **fields)
+
+    def batches(self, verb: str, **fields: Any) -> dict[str, Any]:
+        """Have something done with the batches of clients; see `control.MESSAGES`."""
+        return self._ask("batches", None if verb == "finish" else ANSWER_TIMEOUT, verb=verb, **fields)
 
     def keep_alive(self, model: str, seconds: float) -> None:
         """Note how long `model` is to stay loaded from now on."""

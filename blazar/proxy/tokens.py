@@ -48,10 +48,15 @@ def too_long(exchange: Exchange, tokens: int, limit: int) -> PromptTooLong:
 
 def prompt_tokens(fetch: Fetch, exchange: Exchange) -> int:
     """Tokens of the prompt that the chat completion in `exchange.upstream_body` would make."""
+    return len(tokenize(fetch, exchange, prompt_text(fetch, exchange)))
+
+
+def prompt_text(fetch: Fetch, exchange: Exchange) -> str:
+    """That prompt, as the model's template makes it."""
     prompt = fetch(exchange, "/apply-template", loads(exchange.upstream_body)).get("prompt")
     if not isinstance(prompt, str):
         raise ChildFailed(model=exchange.model, reason="it did not show the prompt that its template makes")
-    return len(tokenize(fetch, exchange, prompt))
+    return prompt
 
 
 def tokenize(fetch: Fetch, exchange: Exchange, text: str, add_special: bool = True) -> list[int]:

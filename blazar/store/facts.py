@@ -16,6 +16,9 @@ EMBEDDING_ARCHITECTURES = frozenset({
     "gemma-embedding", "t5encoder", "llama-embed",
 })
 
+RANK = 4
+"""llama.cpp's number for models that score a pair of texts, which are no embedding models."""
+
 NOT_MODELS = {
     # general.type: what such a file is
     "adapter": "a LoRA adapter", "mmproj": "a projector for images or audio", "imatrix": "an importance matrix",
@@ -25,6 +28,8 @@ NOT_MODELS = {
 _ARCHITECTURE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TOOLS = re.compile(r"\btools\b|tool_call")
 _THINKING = re.compile(r"<think>|enable_thinking|reasoning_content|<\|channel\|>")
+_MARKS = (("fim_pre", "prefix"), ("fim_suf", "suffix"), ("fim_mid", "middle"))
+"""Of tokens around a gap that the model can fill, the names that files give them."""
 MAX_LICENSE = 64 << 10
 """Characters that are kept of a license text in the file itself."""
 MAX_INFO_TEXT, MAX_INFO = 16 << 10, 256 << 10
@@ -140,13 +145,17 @@ def why_not(header: Header) -> str | None:
 
 def capabilities_of(architecture: str, metadata: Mapping[str, Scalar], template: str) -> tuple[str, ...]:
     """What a model can do, by its metadata and its chat template."""
-    pools = metadata.get(f"{architecture}.pooling_type", 0) != 0
+    pooling = metadata.get(f"{architecture}.pooling_type", 0)
+    if pooling == RANK:
+        return ("rerank",)
+    pools = pooling != 0
     if architecture in EMBEDDING_ARCHITECTURES or pools:
         return ("embedding",)
     found = {
         "tools": bool(_TOOLS.search(template)),
         "vision": f"{architecture}.vision.block_count" in metadata,
         "thinking": bool(_THINKING.search(template)),
+        "insert": all(any(f"tokenizer.ggml.{name}_token_id" in metadata for name in names) for names in _MARKS),
     }
     return ("completion", *(name for name, has in found.items() if has))
 

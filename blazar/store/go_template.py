@@ -8,6 +8,7 @@ touch it. Anything else (variables, functions, tools) is not translated.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 MAX_TEMPLATE = 1 << 15
 """Characters of the longest template that is translated."""
@@ -28,6 +29,10 @@ _PROMPT = ("{%- elif message.role == 'user' -%}{%- if ns.prompt -%}"
            "{%- set ns.prompt = ns.prompt + '\\n\\n' + message.content -%}{%- else -%}"
            "{%- set ns.prompt = message.content -%}{%- endif -%}{%- elif message.role == 'assistant' -%}")
 _CLEAR = "{%- set ns.system = '' -%}{%- set ns.prompt = '' -%}"
+
+
+_Tree = tuple[Any, ...]
+"""An expression: `("text", t)`, `("name", n)`, or `not`, `and`, `or`, `eq`, `ne` and the trees of its terms."""
 
 
 class _Unknown(Exception):
@@ -57,6 +62,18 @@ def to_jinja(template: str) -> str | None:
         exchange = _render(nodes, _EXCHANGE) + ("" if found else "{{ message.content }}")
         return (f"{_GATHER}{_PROMPT}{exchange}{_CLEAR}{{%- endif -%}}{{%- endfor -%}}"
                 f"{{%- if add_generation_prompt or ns.prompt -%}}{_render(before, _OUTER)}{{%- endif -%}}")
+    except _Unknown:
+        return None
+
+
+def filled(template: str, system: str, prompt: str) -> str | None:
+    """What such a template makes of one question, up to where the answer begins; None for one that is not simple."""
+    if len(template) > MAX_TEMPLATE or "{%" in template:
+        return None
+    turns = [{".Role": role, ".Content": said} for role, said in (("system", system), ("user", prompt)) if said]
+    try:
+        nodes, _ = _before_response(_Parser(template).nodes())
+        return _filled(nodes, {".System": system, ".Prompt": prompt, ".Response": ""}, turns)
     except _Unknown:
         return None
 
@@ -158,6 +175,60 @@ def _render(nodes: Sequence[_Node], names: Mapping[str, str]) -> str:
 
 
 def _expression(text: str, names: Mapping[str, str]) -> str:
+    return _jinja(_tree(text), names)
+
+
+def _jinja(tree: _Tree, names: Mapping[str, str]) -> str:
+    kind, *parts = tree
+    if kind == "text":
+        return _quoted(parts[0])
+    if kind == "name":
+        return str(_named(parts[0], names))
+    written = [_jinja(part, names) for part in parts]
+    return f"(not {written[0]})" if kind == "not" else f"({_JOINERS[kind].join(written)})"
+
+
+def _filled(nodes: Sequence[_Node], names: Mapping[str, str], turns: Sequence[Mapping[str, str]]) -> str:
+    """The text of the nodes with these values; one that names something else raises _Unknown."""
+    written = []
+    for node in nodes:
+        if node.kind == "text":
+            written.append(node.text)
+        elif node.kind == "output":
+            written.append(_worth(_tree(node.text), names))
+        elif node.kind == "range":
+            written += [_filled(node.nodes, {"$.System": names[".System"], **turn}, turns) for turn in turns]
+        else:
+            taken = (inner for condition, inner in node.branches if not condition or _worth(_tree(condition), names))
+            written.append(_filled(next(taken, []), names, turns))
+    return "".join(written)
+
+
+def _worth(tree: _Tree, names: Mapping[str, str]) -> str:
+    """The value of an expression; "" is false, as it is in templates."""
+    kind, *parts = tree
+    if kind == "text":
+        return str(parts[0])
+    if kind == "name":
+        return _named(parts[0], names)
+    values = [_worth(part, names) for part in parts]
+    if kind == "not":
+        return "" if values[0] else "true"
+    if kind in ("eq", "ne"):
+        return "true" if (values[0] == values[1]) == (kind == "eq") else ""
+    decides = [value for value in values if bool(value) == (kind == "or")]
+    return decides[0] if decides else values[-1]
+
+
+def _named(token: str, names: Mapping[str, str]) -> str:
+    for name in (token, token.removeprefix("$")):
+        if name in names:
+            return names[name]
+    raise _Unknown
+
+
+def _tree(text: str) -> _Tree:
+    """An expression as a tuple: its kind, then its parts."""
     tokens: list[str] = []
     at, text = 0, text.strip()
     while at < len(text):
@@ -166,42 +237,43 @@ def _expression(text: str, names: Mapping[str, str]) -> str:
             raise _Unknown
         tokens.append(found[1])
         at = found.end()
-    written = _call(tokens, names, 0)
+    tree = _call(tokens, 0)
     if tokens:
         raise _Unknown
-    return written
+    return tree
 
 
-def _call(tokens: list[str], names: Mapping[str, str], depth: int) -> str:
+def _call(tokens: list[str], depth: int) -> _Tree:
     """Takes one expression, which may be a function with its terms, off the front of `tokens`."""
     if depth > MAX_DEPTH or not tokens:
         raise _Unknown
     if tokens[0] == "not":
         tokens.pop(0)
-        return f"(not {_term(tokens, names, depth)})"
+        return ("not", _term(tokens, depth))
     if tokens[0] not in _JOINERS:
-        return _term(tokens, names, depth)
-    joiner = _JOINERS[tokens.pop(0)]
-    terms = [_term(tokens, names, depth), _term(tokens, names, depth)]
-    while tokens and tokens[0] != ")" and joiner in (" and ", " or "):
-        terms.append(_term(tokens, names, depth))
-    return f"({joiner.join(terms)})"
+        return _term(tokens, depth)
+    kind = tokens.pop(0)
+    terms = [_term(tokens, depth), _term(tokens, depth)]
+    while tokens and tokens[0] != ")" and kind in ("and", "or"):
+        terms.append(_term(tokens, depth))
+    return (kind, *terms)
 
 
-def _term(tokens: list[str], names: Mapping[str, str], depth: int) -> str:
+def _term(tokens: list[str], depth: int) -> _Tree:
     if not tokens:
         raise _Unknown
     token = tokens.pop(0)
     if token == "(":
-        inner = _call(tokens, names, depth + 1)
+        inner = _call(tokens, depth + 1)
         if not tokens or tokens.pop(0) != ")":
             raise _Unknown
         return inner
     if token.startswith('"'):
-        return _quoted(token[1:-1].replace('\\"', '"').replace("\\n", "\n").replace("\\t", "\t").replace("\\\\", "\\"))
-    if token in names or token.removeprefix("$") in names:
-        return names.get(token) or names[token.removeprefix("$")]
-    raise _Unknown
+        text = token[1:-1].replace('\\"', '"').replace("\\n", "\n").replace("\\t", "\t").replace("\\\\", "\\")
+        return ("text", text)
+    if token[0] not in "$.":
+        raise _Unknown
+    return ("name", token)
 
 
 def _quoted(text: str) -> str:

@@ -52,8 +52,8 @@ def facts_of_pieces(pieces: Sequence[Piece]) -> ModelFacts:
 def with_template(facts: ModelFacts, template: str) -> ModelFacts:
     """The facts of a model whose chat template is replaced: what it can do is read off its template."""
     able = capabilities_of(facts.architecture, facts.model_info, template)
-    kept = tuple(one for one in facts.capabilities if one not in ("completion", "embedding", "tools", "thinking")
-                 and one not in able)
+    of_text = ("completion", "embedding", "rerank", "tools", "thinking")
+    kept = tuple(one for one in facts.capabilities if one not in of_text and one not in able)
     return replace(facts, capabilities=(*able, *kept))
 
 

@@ -10,7 +10,9 @@ from blazar.control import Link, Message
 from blazar.errors import BlazarError, UsageRefused
 from blazar.models.base import close_database
 from blazar.store.store import Store
+from blazar.supervisor.batch_answers import BatchAnswers
 from blazar.supervisor.child import Weighed
+from blazar.supervisor.contexts import Contexts
 from blazar.supervisor.explained import of_child
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import Gateway
@@ -31,7 +33,7 @@ class Answers:
     """`on_first_hello` is called when a gateway worker first greets: from then on clients are served."""
 
     def __init__(self, config: dict[str, Any], started_at: float, url: str, *, store: Store, fleet: Fleet,
-                 workers: Workers, gateway: Gateway, pool: Pool, hashing: Pool, usage: Usage,
+                 contexts: Contexts, workers: Workers, gateway: Gateway, pool: Pool, hashing: Pool, usage: Usage,
                  jobs: Jobs, survey: Callable[[str, Mapping[str, Any]], Weighed],
                  governors: Callable[[], dict[str, dict[str, str]]], on_first_hello: Callable[[], None]) -> None:
         self._config = config
@@ -39,6 +41,7 @@ class Answers:
         self._url = url
         self._store = store
         self._fleet = fleet
+        self._contexts = contexts
         self._workers = workers
         self._gateway = gateway
         self._pool = pool
@@ -51,12 +54,14 @@ class Answers:
         self._models: dict[str, Any] = {}
         self._aliases: dict[str, str] = {}
         self._reads = self._newest_read = 0
+        self._batches = BatchAnswers(store.paths, self._answer_later)
         self._kinds: dict[str, Callable[[Link, Message], None]] = {
             "hello": self._hello, "ensure_ready": self._ensure_ready, "evict": self._evict, "remove": self._remove,
             "keep_alive": self._keep_alive, "describe": self._describe, "explain": self._explain,
             "changed": self._changed, "status": self._status, "beat": self._beat, "report": self._report,
             "job": self._jobs.start, "cancel": self._jobs.cancel,
-            **StoreAnswers(store, self._answer_later).kinds, **StoredAnswers(self._answer_later).kinds}
+            **StoreAnswers(store, self._answer_later).kinds, **StoredAnswers(self._answer_later).kinds,
+            **self._batches.kinds}
 
     # -- links -------------------------------------------------------------------------------------------
 
@@ -82,6 +87,7 @@ class Answers:
     def read_store(self) -> None:
         """Once, at boot: the models and aliases of the snapshot, and what API keys have used today."""
         self._store.tidy()
+        self._batches.tidy()
         self._models, self._aliases = self._store.snapshot_models(), self._store.aliases()
         self._compare()
         self._usage.read()
@@ -155,7 +161,7 @@ class Answers:
                 self.push()  # else a client that has its answer might not find the model among those loaded
                 link.answer(message, endpoint=endpoint.to_dict())
 
-        self._fleet.ensure_ready(str(message["model"]), waited)
+        self._contexts.ensure_ready(str(message["model"]), int(message.get("ctx") or 0), waited)
 
     def _evict(self, link: Link, message: Message) -> None:
         self._fleet.evict(str(message["model"]),

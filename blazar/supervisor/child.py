@@ -2,8 +2,8 @@
 
 import logging
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from blazar.engines.program import Program
 from blazar.errors import BlazarError, LoadFailed
 from blazar.hardware.census import Census
 from blazar.paths import Paths
+from blazar.planner.many import ManyNeeds
 from blazar.planner.need import Need, Offer
 from blazar.planner.plan import Plan
 from blazar.planner.room import Held
@@ -25,7 +26,7 @@ from blazar.supervisor.policies import warm_peg
 from blazar.supervisor.pool import Pool
 from blazar.supervisor.sessions import SAVE_LIMIT, arrive, save
 from blazar.supervisor.states import ALLOWED, LIVE, State
-from blazar.transport import Address, Endpoint, model_at
+from blazar.transport import ROUTER, Address, Endpoint, model_at
 
 log = logging.getLogger(__name__)
 
@@ -62,13 +63,24 @@ class Prepared:
     """The files that hold its weights."""
     bank: Bank | None = None
     """Where its slots are kept between its lives."""
+    serves: Mapping[str, "Prepared"] = field(default_factory=dict)
+    """How each model of a router is loaded."""
+
+    @property
+    def taken(self) -> int:
+        """Bytes that it takes of all memories."""
+        return self.launch.plan.total if self.launch.plan else self.size
+
+    @property
+    def on_cards(self) -> int:
+        return self.launch.plan.on_cards if self.launch.plan else 0
 
 
 @dataclass(frozen=True)
 class Weighed:
     """What is known of a model before it is decided when and how it is loaded."""
 
-    need: Need
+    need: Need | ManyNeeds
     settings: Mapping[str, Any]
     program: Program
     digest: str
@@ -158,6 +170,34 @@ class Child:
         if self._prepared is None or self._prepared.bank is None:
             return 0.0
         return float(self._prepared.launch.settings.get("idle_sleep_secs") or 0)
+
+    @property
+    def serves(self) -> Mapping[str, Prepared]:
+        """The models of a router."""
+        return self._prepared.serves if self._prepared else {}
+
+    @property
+    def models(self) -> Collection[str]:
+        """The models that it serves."""
+        return self.serves or (self.model,)
+
+    @property
+    def lease_ids(self) -> list[str]:
+        """Under which ids the gateway leases it: a router's models each have one."""
+        return [self.lease_id(model) for model in self.models]
+
+    def lease_id(self, model: str) -> str:
+        return f"{self.id}/{model}" if self.place == ROUTER else self.id
+
+    def endpoints(self) -> dict[str, Endpoint]:
+        """Where what it serves is reached, by place; empty unless it is ready."""
+        if self.state is not State.READY or self.endpoint is None:
+            return {}
+        if self.place != ROUTER:
+            return {self.place: self.endpoint}
+        return {model: replace(self.endpoint, child_id=self.lease_id(model), model=model, slots=one.command.slots,
+                               ctx=one.command.ctx, size=one.taken, size_vram=one.on_cards)
+                for model, one in self.serves.items()}
 
     # -- asked by the fleet ------------------------------------------------------------------------------
 
@@ -350,14 +390,14 @@ class Child:
 
     def _serve(self, target: Target, ready: Ready) -> None:
         assert self._prepared is not None
-        planned, plan = self._prepared.command, self._prepared.launch.plan
+        planned = self._prepared.command
         self._arrived = target, ready
         self.ready_at = self._means.loop.now()
         self.endpoint = Endpoint(
             child_id=self.id, model=self.model, address=ready.address, secret=self._secret,
             lane=self._prepared.lane.kind, pid=target.process.pid, slots=ready.slots or planned.slots,
-            ctx=ready.ctx or planned.ctx, size=plan.total if plan else self._prepared.size,
-            size_vram=plan.on_cards if plan else 0, keep_alive=self.keep_alive, ready_at=self.ready_at)
+            ctx=ready.ctx or planned.ctx, size=self._prepared.taken, size_vram=self._prepared.on_cards,
+            keep_alive=self.keep_alive, ready_at=self.ready_at)
         log.info("%s: ready on %s", self.id, ready.address)
         self._enter(State.READY)
         launch = self._prepared.launch

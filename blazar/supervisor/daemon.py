@@ -30,6 +30,7 @@ from blazar.store.store import Store
 from blazar.supervisor import banks
 from blazar.supervisor.answers import Answers
 from blazar.supervisor.child import Means
+from blazar.supervisor.contexts import Contexts
 from blazar.supervisor.engine_check import EngineCheck
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import LAUNCHER, Gateway
@@ -42,6 +43,7 @@ from blazar.supervisor.notify import notify
 from blazar.supervisor.orphans import sweep
 from blazar.supervisor.pool import Pool
 from blazar.supervisor.preload import Prediction, Preload
+from blazar.supervisor.router import Router
 from blazar.supervisor.server import ControlServer
 from blazar.supervisor.sessions import SAVE_LIMIT
 from blazar.supervisor.tuner import Tuner
@@ -99,10 +101,10 @@ class Daemon:
         loader = Loader(store, paths, [LlamaCpp(SETTINGS.values())],
                         lambda model, own: effective(config, model, own),
                         config.runtime.get("BLAZAR_ENGINE_PATH"), config.model_load_timeout_secs,
-                        *child_link(config), tuned=tuned)
+                        *child_link(config), tuned, router_of(config, paths))
         means = Means(self._loop, pool, paths, loader.weigh, look, self._changed, forgetter(config, paths))
         self._fleet = Fleet(means, workers, max_loaded=config.max_loaded_models,
-                            keep_alive=float(config.idle_timeout_secs or -1))
+                            keep_alive=float(config.idle_timeout_secs or -1), router=config.router)
         self._tuner = Tuner(self._loop, pool, workers, self._fleet, config, loader.loses_nothing, tuned)
         self._gateway = Gateway(self._loop, paths, workers, self._listener, self._grace, self._give_up, launcher)
         self._usage = Usage(pool)
@@ -112,9 +114,10 @@ class Daemon:
         self._jobs = Jobs(Pool(self._loop, MOST), store, pulling,
                           lambda link, message, model: self._answers.refresh_store(link, message, model=model))
         self._answers = Answers(config.as_dict(), time.time(), self._url, store=store, fleet=self._fleet,
-                                workers=workers, gateway=self._gateway, pool=Pool(self._loop, STORE_THREADS),
-                                hashing=Pool(self._loop, HASHING_THREADS), usage=self._usage, jobs=self._jobs,
-                                survey=loader.survey, governors=self._tuner.governors, on_first_hello=self._up)
+                                contexts=Contexts(self._fleet, tuned), workers=workers, gateway=self._gateway,
+                                pool=Pool(self._loop, STORE_THREADS), hashing=Pool(self._loop, HASHING_THREADS),
+                                usage=self._usage, jobs=self._jobs, survey=loader.survey,
+                                governors=self._tuner.governors, on_first_hello=self._up)
         self._server = ControlServer(paths.control_socket, self._loop, self._answers.take, self._answers.drop)
         self._answers.read_store()  # after the control socket: a pull that ends from now on can tell us
         self._change_posted = False
@@ -198,6 +201,15 @@ def child_link(config: Config) -> tuple[bool, bool]:
     """Whether children get a secret, and whether they listen on Unix sockets, which only their owner can reach."""
     unix = config.child_transport == "unix"
     return (not unix if config.child_auth is None else config.child_auth), unix
+
+
+def router_of(config: Config, paths: Paths) -> Router | None:
+    """What makes the router child, where one serves all models. Its own children listen on ports whatever it does
+    itself, so it has a secret unless there shall be none."""
+    if not config.router:
+        return None
+    return Router(paths, config.router_max_models, config.child_auth is not False, config.child_transport == "unix",
+                  config.model_load_timeout_secs)
 
 
 def _raise_file_limit() -> None:

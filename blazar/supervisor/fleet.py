@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from blazar.engines.router import fingerprint
 from blazar.errors import BlazarError, LoadFailed, ShuttingDown
 from blazar.hardware.census import Census
 from blazar.planner.installed import refused
@@ -19,10 +20,11 @@ from blazar.supervisor.loop import Timer
 from blazar.supervisor.outlook import Outlook
 from blazar.supervisor.policies import idle, outdated, session_bank
 from blazar.supervisor.ram_warm import RamWarm
+from blazar.supervisor.routed import Routed
 from blazar.supervisor.snapshot import ChildView, Snapshot
 from blazar.supervisor.states import LIVE, State
 from blazar.supervisor.workers import Workers
-from blazar.transport import Endpoint, model_at
+from blazar.transport import ROUTER, Endpoint, model_at
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +35,10 @@ USUAL_COST = 1
 
 
 class Fleet:
-    def __init__(self, means: Means, workers: Workers, *, max_loaded: int, keep_alive: float) -> None:
+    """With `router` one child serves all models that it can."""
+
+    def __init__(self, means: Means, workers: Workers, *, max_loaded: int, keep_alive: float,
+                 router: bool = False) -> None:
         self._means = means
         self._workers = workers
         self._max_loaded = max_loaded
@@ -44,6 +49,8 @@ class Fleet:
         self._looking = self._look_again = False
         self._wake: Timer | None = None
         self._ram_warm = RamWarm(means.loop)
+        self._routed = Routed(self.child(ROUTER), workers, means.pool, self._ensure_alone,
+                              self._is_alone) if router else None
         means.loop.later(LOOK_AROUND, self._look_around)
 
     # -- asked from outside ------------------------------------------------------------------------------
@@ -52,11 +59,16 @@ class Fleet:
         """Load the model and tell `waiter`; one that `is_spare` is loaded at once, into free room, or not at all."""
         if self._stopping:
             waiter(None, ShuttingDown())
+        elif self._routed is not None:
+            self._routed.ensure_ready(place, waiter, is_spare)
         else:
-            self._child(place).ensure_ready(waiter, is_spare)
+            self.child(place).ensure_ready(waiter, is_spare)
 
     def keep(self, model: str, seconds: float | None) -> None:
         """Set how long the model stays after its last request; None = as configured."""
+        if seconds == 0 and self._is_routed(model):
+            self.evict(model, lambda _: None)
+            return
         children = self._of(model)
         for child in children:
             child.keep_for(self._keep_alive if seconds is None else seconds)
@@ -66,7 +78,11 @@ class Fleet:
 
     def evict(self, model: str, then: Callable[[bool], None]) -> None:
         """Unload the model when its running requests have ended; `then` is told whether it was loaded."""
-        children = [child for child in self._of(model) if child.state is not State.ABSENT]
+        children = [child for child in self._children.values()
+                    if child.model == model and child.state is not State.ABSENT]
+        if not children and self._routed is not None and self._is_routed(model):
+            self._routed.evict(model, then)
+            return
         if not children:
             then(False)
             return
@@ -80,31 +96,40 @@ class Fleet:
     def compare(self, digests: Mapping[str, str]) -> None:
         """`digests` are the files that the store has now, by model: children of others go. What has failed may be tried
         again, since models or engines have changed."""
+        if self._routed is not None:
+            self._routed.reconsider()
         for child in self._children.values():
-            child.compare(digests.get(child.model))
+            child.compare(fingerprint(digests) if child.place == ROUTER else digests.get(child.model))
             child.forgive()
         self._carry_out(outdated.decide(self._view()))
         self._means.pool.submit(lambda *_: None, self._means.forget, digests)
 
     def endpoints(self) -> dict[str, dict[str, Any]]:
         """The ready children by place, for the gateway."""
-        return {place: child.endpoint.to_dict() for place, child in self._children.items()
-                if child.state is State.READY and child.endpoint is not None}
+        return {place: endpoint.to_dict() for child in self._children.values()
+                for place, endpoint in child.endpoints().items()}
 
     def describe(self) -> list[dict[str, Any]]:
         """All children, for people."""
         return [{"model": child.model, "state": child.state.value, "pid": child.pid, "id": child.id}
                 for _, child in sorted(self._children.items()) if child.state is not State.ABSENT]
 
+    def child(self, place: str) -> Child:
+        """The one of that place, in whatever state."""
+        if place not in self._children:
+            self._children[place] = Child(place, self._means, self._keep_alive, self._ended)
+        return self._children[place]
+
     def ready(self) -> list[Child]:
         """The children that serve."""
         return [child for child in self._children.values() if child.state is State.READY]
 
-    def reshape(self, child: Child, why: str, then: Callable[[BlazarError | None], None]) -> None:
+    def reshape(self, child: Child, why: str, then: Callable[[BlazarError | None], None],
+                is_spare: bool = False) -> None:
         """Start a ready child anew once its running requests have ended, with what the loader works out by then.
 
         `then` gets the error with which that failed, if it did. How long the child stays, when nobody uses it, is
-        kept. No other model goes for it unless somebody asks for this one meanwhile.
+        kept. When `is_spare`, no other model goes for it unless somebody asks for this one meanwhile.
         """
         if child.state is not State.READY or self._stopping:
             then(None)
@@ -117,7 +142,7 @@ class Fleet:
             then(error)
 
         self._drain(child, why, "reshaped")
-        child.ensure_ready(served, is_spare=True)
+        child.ensure_ready(served, is_spare)
 
     def room_without(self, child: Child, then: Callable[[Census, Room], None]) -> None:
         """See what there would be for a ready child that came anew while all others stay; `then` is told."""
@@ -126,16 +151,17 @@ class Fleet:
 
     def loaded(self) -> set[str]:
         """The models that are loaded, or being loaded."""
-        return {child.model for child in self._children.values() if child.state is not State.ABSENT}
+        return {model for child in self._children.values() if child.state is not State.ABSENT for model in child.models}
 
     def used_after(self, moment: float) -> list[tuple[float, str]]:
         """When which models were last used, where that was after `moment` of CLOCK_MONOTONIC; the earliest first."""
-        uses = [(self._workers.use_of(child.id).last_used, child.model) for child in self._children.values()]
+        uses = [(self._workers.use_of(child.lease_id(model)).last_used, model)
+                for child in self._children.values() for model in child.models]
         return sorted(use for use in uses if use[0] > moment)
 
     def prepared(self, model: str) -> Prepared | None:
         """What the model's child was started with; None while it has none."""
-        return next((child.prepared for child in self._of(model) if child.state in LIVE), None)
+        return next((child.serves.get(model, child.prepared) for child in self._of(model) if child.state in LIVE), None)
 
     def explain(self, model: str, weighed: Weighed, then: Callable[[dict[str, Any]], None]) -> None:
         """`then` is told how a model without a child would be loaded now, and who would go for it."""
@@ -179,7 +205,7 @@ class Fleet:
         """After any change: look at the memory if anybody waits, then decide."""
         if self._stopping:
             return
-        self._workers.keep_only({child.id for child in self._children.values()})
+        self._workers.keep_only({lease for child in self._children.values() for lease in child.lease_ids})
         if not any(child.state is State.QUEUED and child.weighed for child in self._children.values()):
             return
         if self._looking:
@@ -269,14 +295,14 @@ class Fleet:
             if child.state is State.DRAINING and child.generation == generation:
                 child.stop()
 
-        self._workers.drain(child.id, drained)
+        drain_all(self._workers, child.lease_ids, drained)
 
     def _view(self) -> Snapshot:
         loading = [child.held for child in self._children.values() if child.state is State.STARTING]
         return Snapshot(tuple(self._view_of(child) for child in self._children.values()), self._outlook.memory(loading))
 
     def _view_of(self, child: Child) -> ChildView:
-        use = self._workers.use_of(child.id)
+        use = self._workers.use_of(*child.lease_ids)
         view = ChildView(child.place, child.state, child.keep_alive, child.ready_at, use.last_used, use.in_flight,
                          child.asked_at, child.not_before, outdated=child.outdated, held=child.held,
                          sleeps_after=child.sleeps_after, saved_at=child.saved_at, is_spare=child.is_spare)
@@ -289,17 +315,37 @@ class Fleet:
                        exclusive=bool(settings.get("exclusive")), cost=USUAL_COST if cost is None else cost,
                        offer=partial(weighed.need.offer, self._outlook.census))
 
-    def _child(self, place: str) -> Child:
-        if place not in self._children:
-            self._children[place] = Child(place, self._means, self._keep_alive, self._ended)
-        return self._children[place]
+    def _ensure_alone(self, model: str, waiter: Waiter, is_spare: bool) -> None:
+        self.child(model).ensure_ready(waiter, is_spare)
+
+    def _is_alone(self, model: str) -> bool:
+        return model in self._children and self._children[model].state is not State.ABSENT
+
+    def _is_routed(self, model: str) -> bool:
+        return self._routed is not None and self._routed.serves(model)
 
     def _ended(self, child: Child) -> None:
         self._outlook.ended(child.held, self._means.loop.now())
 
     def _of(self, model: str) -> list[Child]:
-        """All children of a model."""
-        return [child for child in self._children.values() if child.model == model]
+        """All children that serve a model."""
+        return [child for child in self._children.values() if model in child.models]
+
+
+def drain_all(workers: Workers, child_ids: list[str], then: Callable[[], None]) -> None:
+    """Drain each of them; `then` follows when the last one has no lease any more."""
+    left = len(child_ids)
+
+    def one_less() -> None:
+        nonlocal left
+        left -= 1
+        if left <= 0:
+            then()
+
+    for child_id in child_ids:
+        workers.drain(child_id, one_less)
+    if not child_ids:
+        then()
 
 
 def _when_all_absent(children: list[Child], then: Callable[[], None]) -> None:

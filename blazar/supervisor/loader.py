@@ -14,13 +14,15 @@ from blazar.engines.lane import Lane, Launch, engine_environment
 from blazar.engines.llama_speculation import types_of
 from blazar.engines.manifest import Manifest, manifest_of
 from blazar.engines.program import Program
+from blazar.engines.router import fingerprint
 from blazar.engines.routing import Routing, find_program, rates_of
-from blazar.errors import LaunchFileMissing, LoadFailed
+from blazar.errors import BlazarError, LaunchFileMissing, LoadFailed
 from blazar.hardware.census import Census
 from blazar.models.catalog import Catalog
 from blazar.models.measurement import Measurement
 from blazar.paths import Paths
 from blazar.planner.installed import need_of
+from blazar.planner.many import ManyNeeds
 from blazar.planner.need import Need, Offer
 from blazar.planner.plan import Plan
 from blazar.planner.room import Room
@@ -32,8 +34,9 @@ from blazar.store.store import Store
 from blazar.supervisor.bank_origin import bank_of
 from blazar.supervisor.banks import bank_folder
 from blazar.supervisor.child import Prepared, Weighed
+from blazar.supervisor.router import Router, left_out
 from blazar.supervisor.spawn import secret_path, socket_path
-from blazar.transport import model_at
+from blazar.transport import ROUTER, model_at
 
 log = logging.getLogger(__name__)
 
@@ -59,12 +62,14 @@ class Chosen:
 class Loader:
     """`settings_for` gives the effective settings of a model, by its name and the settings given with it;
     `load_limit` is in seconds, None = the lane's own; `unix` has children listen on sockets of their own; `tuned`
-    holds the settings that were changed while the daemon ran, by the child's place."""
+    holds the settings that were changed while the daemon ran, by the child's place; `router` makes the child that
+    serves all models, where one does."""
 
     def __init__(self, store: Store, paths: Paths, lanes: Sequence[Lane],
                  settings_for: Callable[[str, Mapping[str, Any]], Mapping[str, Any]], engine_path: str | None,
                  load_limit: float | None, child_auth: bool, unix: bool = False,
-                 tuned: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> None:
+                 tuned: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+                 router: Router | None = None) -> None:
         self._store = store
         self._paths = paths
         self._builds = Builds(paths, holds_daemon_lock=True)
@@ -75,9 +80,12 @@ class Loader:
         self._child_auth = child_auth
         self._unix = unix
         self._tuned = tuned
+        self._router = router
 
     def weigh(self, place: str) -> Weighed:
         """What the child of that place needs. Raises ModelNotFound, ModelFileRefused, LoadFailed and its kin."""
+        if place == ROUTER and self._router is not None:
+            return self._weigh_router(self._router)
         model = model_at(place)
         chosen = self._choose(model)
         check_files(model, chosen.settings)
@@ -96,18 +104,48 @@ class Loader:
         need = self._need(chosen, workers, self._tuned.get(place, {}))
         return Weighed(need, chosen.settings, chosen.program, chosen.facts["digest"], prepare)
 
-    def _prepare(self, place: str, chosen: "Chosen", plan: Plan) -> Prepared:
+    def _weigh_router(self, router: Router) -> Weighed:
+        """The child that serves every model of the main engine."""
+        models, general = self._store.snapshot_models(), self._settings_for(ROUTER, {})
+        configured = general.get("engine_routing") or {}
+        program = find_program(ROUTER, self._engine_path, os.environ, self._builds.every(),
+                               Routing(None, configured.get("mode") or "auto", configured.get("policy")))
+        router.check(program)
+        digest = fingerprint({name: model["digest"] for name, model in models.items()})
+        unwritable = router.unwritable(digest)
+        found: dict[str, Chosen] = {}
+        needs: dict[str, Need] = {}
+        for model in (name for name, facts in models.items() if any(lane.accepts(facts) for lane in self._lanes)):
+            try:
+                if model in unwritable:
+                    raise LoadFailed(unwritable[model])
+                chosen = self._choose(model)
+                router.take(program, chosen.program, chosen.settings)
+                check_files(model, chosen.settings)
+                needs[model] = self._need(chosen, rpc.workers_at(_addresses(chosen)), {})
+                found[model] = chosen
+            except BlazarError as error:
+                left_out(model, error)
+        def section(model: str, plan: Plan) -> Prepared:
+            return self._prepare(model, found[model], plan, is_section=True)
+
+        settings = router.settings(general, [chosen.settings for chosen in found.values()])
+        return Weighed(ManyNeeds(needs, router.most), settings, program, digest,
+                       lambda plan: router.prepare(program, digest, settings, plan, section))
+
+    def _prepare(self, place: str, chosen: "Chosen", plan: Plan, is_section: bool = False) -> Prepared:
+        """For a child of the model's own, or for a section of the router."""
         model, installed, lane, facts = model_at(place), chosen.installed, chosen.lane, chosen.facts
-        socket = socket_path(self._paths, place) if self._unix else None
+        socket = socket_path(self._paths, place) if self._unix and not is_section else None
         settings = {**chosen.settings, **plan.settings}
         found = assemble(self._paths, installed)
         companions = tuple(one for one in found.companions if one[0] != "draft")
         launch = Launch(model=model, file=found.file, facts=facts, settings=settings, program=chosen.program,
-                        secret_file=secret_path(self._paths, place) if self._child_auth else None,
+                        secret_file=secret_path(self._paths, place) if self._child_auth and not is_section else None,
                         companions=(*companions, *([("draft", plan.draft)] if plan.draft else [])),
                         template=found.template, manifest=chosen.manifest, plan=plan,
                         lookup_cache=self._lookup_cache(model, settings),
-                        sessions=self._session_folder(model, settings, facts))
+                        sessions=None if is_section else self._session_folder(model, settings, facts))
         command = lane.command(launch)
         for sentence in (*plan.warnings, *([plan.notice] if plan.notice else []), *command.skipped):
             log.warning("%s: %s", model, sentence)
@@ -128,6 +166,7 @@ class Loader:
                 and after.plan.as_good_as(before.plan))
 
     def _need(self, chosen: "Chosen", workers: Sequence[rpc.Worker], tuned: Mapping[str, Any]) -> Need:
+        tuned = {name: value for name, value in tuned.items() if name != "default_ctx" or _is_more(value, chosen)}
         pair, types = pair_of(chosen.installed, self._store.every()), types_of(chosen.manifest)
         plain, changed = (need_of(chosen.installed, settings, uses_cards=chosen.uses_cards, pair=pair, types=types,
                                   **rpc.told(workers)) for settings in (chosen.settings, {**chosen.settings, **tuned}))
@@ -171,6 +210,12 @@ class Loader:
         routing = Routing(settings.get("engine"), configured.get("mode") or "auto", configured.get("policy"),
                           rates_of(Measurement.of(facts["digest"], "bench")))
         return find_program(model, self._engine_path, os.environ, builds, routing)
+
+
+def _is_more(ctx: int, chosen: Chosen) -> bool:
+    """Whether that context is larger than the configured one; 0 is all that the model was trained with."""
+    configured = chosen.settings.get("default_ctx") or 0
+    return 0 < configured < ctx
 
 
 def _addresses(chosen: Chosen) -> list[str]:

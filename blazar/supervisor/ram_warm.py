@@ -31,7 +31,7 @@ class RamWarm:
     def after(self, child: Child) -> None:
         """Warm the weights of `child` once its process has ended."""
         prepared = child.prepared
-        if prepared is not None:
+        if prepared is not None and prepared.files:
             child.when_absent(lambda: self._warm(child.id, prepared))
 
     def end(self) -> None:

@@ -22,12 +22,16 @@ from blazar.supervisor.loop import Loop
 from blazar.supervisor.policies import adaptive_slots, spec_governor, ubatch_governor
 from blazar.supervisor.policies.window import Window
 from blazar.supervisor.pool import Pool
+from blazar.supervisor.states import State
 from blazar.supervisor.workers import Workers
+from blazar.transport import ROUTER
 
 log = logging.getLogger(__name__)
 
 LOOK = 1.0
 """Seconds between two looks, as often as the gateway reports."""
+WITHOUT_TEXT = frozenset({"embedding", "rerank"})
+"""Capabilities of models that write none."""
 FLAGS = {"slots": {"--parallel", "-np"}, "ubatch_size": {"-ub", "--ubatch-size"},
          "spec": {"--spec-type", "--spec-default"}}
 """Flags of a person's own that take a setting out of our hands."""
@@ -72,7 +76,7 @@ class Tuner:
         """By model, where each governor that is on stands, for /metrics."""
         on = {"spec": self._config.spec_auto_manage, "ubatch": self._config.ubatch_auto}
         found: dict[str, dict[str, str]] = {}
-        for child in self._fleet.ready() if any(on.values()) else ():
+        for child in self._tunable() if any(on.values()) else ():
             kept = self._places.get(child.place, Tuned())
             names = {"spec": kept.spec.name, "ubatch": kept.tier.name}
             found.setdefault(child.model, {which: name for which, name in names.items() if on[which]})
@@ -86,8 +90,12 @@ class Tuner:
 
     def _look_around(self) -> None:
         self._loop.later(LOOK, self._look_around)
-        for child in self._fleet.ready():
+        for child in self._tunable():
             self.look(child)
+
+    def _tunable(self) -> list[Child]:
+        """The ready children but for the router, whose processes are its own to start."""
+        return [child for child in self._fleet.ready() if child.place != ROUTER]
 
     def look(self, child: Child) -> None:
         """Once a second, at a ready child."""
@@ -136,8 +144,8 @@ class Tuner:
     def _is_open(self, child: Child, name: str) -> bool:
         """Whether nobody has said what the setting `name` is for this child's model, and its policy is on."""
         prepared, config = child.prepared, self._config
-        if prepared is None or prepared.lane.kind != "llamacpp" or "embedding" in prepared.launch.facts.get(
-                "capabilities", ()):
+        if prepared is None or prepared.lane.kind != "llamacpp" or not WITHOUT_TEXT.isdisjoint(
+                prepared.launch.facts.get("capabilities", ())):
             return False
         settings = effective(config, child.model)
         if any(word.partition("=")[0] in FLAGS[name] for word in settings.get("extra_args") or ()):
@@ -157,18 +165,18 @@ class Tuner:
             return False
         kept.busy = True
         before = self._tuned.get(child.place, {})
-        then = {name: value for name, value in {**before, **change}.items() if value}
+        then = _changed(before, change)
         child_id = child.id
 
         def told(fits: bool | None, error: BlazarError | None) -> None:
-            if child.id != child_id:
+            if child.id != child_id or child.state is not State.READY:
                 kept.busy = False
             elif error is not None or not fits:
                 log.info("%s: left as it is, for want of memory: %s", child.id, why)
                 refused()
             else:
-                self._tuned[child.place] = then
-                self._fleet.reshape(child, why, reshaped)
+                self._tuned[child.place] = _changed(self._tuned.get(child.place, {}), change)
+                self._fleet.reshape(child, why, reshaped, is_spare=True)
 
         def reshaped(failure: BlazarError | None) -> None:
             kept.busy = False
@@ -176,7 +184,8 @@ class Tuner:
                 done()
             else:
                 log.info("%s: taken back: %s: %s", child.place, why, failure.message)
-                self._tuned[child.place] = before
+                former = {name: before.get(name) for name in change}
+                self._tuned[child.place] = _changed(self._tuned.get(child.place, {}), former)
                 refused()
 
         def refused() -> None:
@@ -186,6 +195,11 @@ class Tuner:
         self._fleet.room_without(child, lambda machine, room: self._pool.submit(
             told, self._loses_nothing, child.model, before, then, machine, room))
         return True
+
+
+def _changed(tuned: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """What others have changed besides, such as the context, stays."""
+    return {name: value for name, value in {**tuned, **change}.items() if value}
 
 
 def _set(kept: Tuned, tier: ubatch_governor.Tier) -> None:

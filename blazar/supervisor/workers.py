@@ -81,11 +81,12 @@ class Workers:
         for child_id, use in worker.uses.items():
             self._last_used[child_id] = max(use.last_used, self._last_used.get(child_id, 0.0))
 
-    def use_of(self, child_id: str) -> Use:
-        """The use of a child, over all workers, as last told."""
+    def use_of(self, *child_ids: str) -> Use:
+        """The use of a child, which may have several ids, over all workers, as last told."""
         workers = [*self._workers.values(), *self._departed.values()]
-        in_flight = sum(worker.uses[child_id].in_flight for worker in workers if child_id in worker.uses)
-        return Use(in_flight, self._last_used.get(child_id, 0.0))
+        in_flight = sum(worker.uses[child_id].in_flight for worker in workers for child_id in child_ids
+                        if child_id in worker.uses)
+        return Use(in_flight, max((self._last_used.get(child_id, 0.0) for child_id in child_ids), default=0.0))
 
     def keep_only(self, child_ids: set[str]) -> None:
         """Forget when children that are gone were last used."""

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.fake_supervisor import eventually
 from tests.support.gateway_under_test import GatewayUnderTest, is_error_of
-from tests.support.scripted_child import STREAM_HEAD, chunked, delta, event
+from tests.support.scripted_child import STREAM_HEAD, chunked, delta, event, writing
 from tests.support.wire import anthropic_blocks, anthropic_events, ndjson
 
 STOPS = ["STOP", "\n\nHuman:"]
@@ -122,7 +122,7 @@ def test_ollama_is_cut_too(gateway, path, stream, stop):
     def play(talk):
         talk.send(STREAM_HEAD + chunked(event(delta("A STO")), event(delta("P B")), last=False))
         closed.append(talk.client_closes())
-    gateway.child.play = play
+    gateway.child.play = writing(play)
     answer = gateway.request("POST", path, {"model": "solo", "stream": stream, "options": {"stop": stop}, "prompt": "a",
                                             "messages": [{"role": "user", "content": "a"}]})
     lines = ndjson(answer.body) if stream else [answer.json()]

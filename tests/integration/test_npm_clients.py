@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.test_docs_ollama import listed
 from tests.support.needs import need_javascript_clients
 from tests.support.shell import Shell
 from tests.support.tiny_gguf import tiny_gguf
@@ -66,6 +67,28 @@ def test_ollama(run):
     assert_embeddings(told)
     assert told["older"] == pytest.approx(told["embeddings"][0][1], abs=1e-4) and told["done"] is True
     assert told["listed"] == [CHAT, EMBEDS] and told["refused"] == ["ResponseError", 404]
+    assert told["context"][0] > 12 and told["context"][1] is True
+    assert_methods_of_ollama(told)
+
+
+def assert_methods_of_ollama(told):
+    """Every method has a row in docs/ollama.md and does what that says."""
+    rows = listed("JavaScript")
+    assert set(told["methods"]) == set(rows) and told["asksOllama"] == [True, True]
+    for method, said in rows.items():
+        if said.startswith("not ours"):
+            continue
+        got = told["driven"][method]
+        if said.startswith("refused"):
+            assert got[:2] == ["ResponseError", 400], method
+        elif method != "pull":
+            assert not (isinstance(got, list) and "Error" in got[0]), (method, got)
+    driven = told["driven"]
+    assert driven["pull"][:2] == ["ResponseError", 400] and "insecure" in driven["pull"][2]  # see test_pull.py
+    assert driven["abort"] == "AbortError" and driven["fileExists"] is False and driven["encodeImage"] == "AQID"
+    assert driven["copy"] == driven["delete"] == driven["create"] == {"status": "success"}
+    assert driven["show"]["capabilities"][0] == "completion" and driven["ps"]["models"] and driven["version"]["version"]
+    assert driven["generate"]["logprobs"] and driven["processStreamableRequest"]["done"] is True
 
 
 def test_anthropic(run):

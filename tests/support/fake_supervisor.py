@@ -219,6 +219,9 @@ class FakeSupervisor:
             return {"there": self.kept.pop(place, None) is not None}
         return {"row": self.kept.get(place), "there": place in self.kept}
 
+    def on_batches(self, message: Message) -> dict[str, Any]:
+        return {"row": None}
+
     def on_describe(self, message: Message) -> dict[str, Any]:
         return {"model": {"name": message["model"], **MODEL, "template": "T", "parameters": "", "license": "MIT",
                           "model_info": {"general.architecture": "llama"}, "source": "test"}}

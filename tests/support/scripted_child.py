@@ -159,6 +159,16 @@ def events(values: Iterable[dict[str, Any]], done: bool = True) -> list[bytes]:
     return [*map(event, values), *([b"data: [DONE]\n\n"] if done else [])]
 
 
+def writing(play: Play) -> Play:
+    """`play` for what makes a model write; asked about templates and tokens, the child knows neither."""
+    def played(conversation: Conversation) -> None:
+        if conversation.request.head.split()[1] in (b"/apply-template", b"/tokenize"):
+            conversation.send(json_answer(b'{"error":{"code":404,"message":"File Not Found"}}', "404 Not Found"))
+        else:
+            play(conversation)
+    return played
+
+
 def hello_world(conversation: Conversation) -> None:
     """`Hello world`: streamed when a stream is asked for, else as one JSON answer."""
     if json.loads(conversation.request.body).get("stream"):

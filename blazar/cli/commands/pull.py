@@ -55,6 +55,8 @@ class Pull(Command):
             return f"; no engine here reads {model['format']} files yet, so it only waits"
         if "embedding" in model["capabilities"]:
             return "; it embeds texts: `/v1/embeddings` and `/api/embed`"
+        if "rerank" in model["capabilities"]:
+            return "; it orders documents by a query: `/v1/rerank`"
         return f"; try it with `blazar run {model['name']} \"Hello\"`"
 
     @staticmethod

@@ -6,7 +6,7 @@ from blazar.config.types import Bool, Int, ListOf
 
 SETTINGS = (
     Setting("router", Bool(), False, group="routing",
-            doc="Let one llama-server serve all models instead of one child for each."),
+            doc="Let one llama-server serve all models that it can, instead of one child for each."),
     Setting("router_max_models", Int(0, 1024), 0, group="routing",
             doc="Models the router child keeps loaded; 0 leaves it to the engine."),
     Setting("remote_fallback", Bool(), True, group="routing",

@@ -6,16 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from blazar.proxy.assemble import Assembler
-from blazar.proxy.dialects import ollama_embed
-from blazar.proxy.dialects import ollama_request as request
+from blazar.proxy.dialects import ollama_embed, ollama_generate, ollama_request
 from blazar.proxy.dialects.dialect import Dialect
 from blazar.proxy.dialects.fields import boolean, model_name, objects, public, strings, text
+from blazar.proxy.dialects.ollama_options import keep_alive, num_ctx
 from blazar.proxy.dialects.ollama_render import OllamaTranslator, Writer, error_line
 from blazar.proxy.exchange import Answer, Embedded, Exchange
 from blazar.proxy.json import dumps
 from blazar.proxy.json_scan import BodyReader
-
-CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 
 
 def random_id() -> str:
@@ -42,15 +40,18 @@ class OllamaDialect(Dialect):
         payload = self._reader.whole(body)
         exchange = Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload),
                             stream=boolean(payload, "stream", default=True), body=body, payload=payload,
-                            keep_alive=request.keep_alive(payload.get("keep_alive")))
+                            keep_alive=keep_alive(payload.get("keep_alive")), num_ctx=num_ctx(payload))
         if operation in ollama_embed.OPERATIONS:
-            exchange.stream, exchange.needs = False, "embedding"
+            exchange.stream, exchange.needs, exchange.num_ctx = False, "embedding", 0
             exchange.inputs = ollama_embed.inputs(operation, payload)
         elif _is_load_only(operation, payload):
             exchange.stream = False
             exchange.knobs["load_only"] = True
         else:
             exchange.upstream_path, asked = _asked(operation, payload)
+            if operation == "generate":
+                exchange.context = ollama_generate.context_of(payload)
+            exchange.thinks = payload.get("think") not in (None, False)
             exchange.stops = tuple(asked.get("stop", ()))
             exchange.upstream_body = dumps(asked)
         return exchange
@@ -80,13 +81,11 @@ class OllamaDialect(Dialect):
 def _asked(operation: str, payload: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Path and body of the child's request."""
     if operation == "chat":
-        return CHAT, request.chat(payload)
-    if boolean(payload, "raw", default=False):
-        return COMPLETIONS, request.raw(payload)
-    return CHAT, request.generate(payload)
+        return ollama_generate.CHAT, ollama_request.chat(payload)
+    return ollama_generate.asked_for(payload)
 
 
 def _is_load_only(operation: str, payload: dict[str, Any]) -> bool:
     if operation == "chat":
         return not objects(payload, "messages")
-    return not text(payload, "prompt") and not strings(payload, "images")
+    return not any((text(payload, "prompt"), text(payload, "suffix"), strings(payload, "images")))

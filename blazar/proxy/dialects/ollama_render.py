@@ -1,6 +1,6 @@
 """A child's answer as Ollama writes it: one JSON object, or a line for each piece and a last one with the counts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from blazar.proxy.assemble import Assembler, arguments_of
@@ -8,6 +8,9 @@ from blazar.proxy.dialects.fields import public
 from blazar.proxy.dialects.times import rfc3339
 from blazar.proxy.exchange import Answer, Exchange, Usage
 from blazar.proxy.json import dumps
+
+IMPOSSIBLE = -9999.0
+"""The logarithm of no probability at all, for clients that insist on a number."""
 
 
 class OllamaTranslator:
@@ -28,9 +31,9 @@ class OllamaTranslator:
 
     def feed(self, event: dict[str, Any]) -> bytes:
         piece = self._assembler.feed(event)
-        if not piece.text and not piece.thinking:
+        if not piece.text and not piece.thinking and not piece.logprobs:
             return b""
-        return self._writer.line(self._exchange, piece.text, piece.thinking)
+        return self._writer.line(self._exchange, piece.text, piece.thinking, likely=piece.logprobs)
 
     def finish(self) -> bytes:
         rest = self._assembler.rest()
@@ -56,20 +59,26 @@ class Writer:
     def whole(self, exchange: Exchange, answer: Answer) -> dict[str, Any]:
         """The buffered answer."""
         calls, raw = self.split_calls(answer)
-        return self.body(exchange, answer.text + raw, answer.thinking, calls) | self.ending(exchange, answer)
+        body = self.body(exchange, answer.text + raw, answer.thinking, calls, answer.logprobs)
+        return body | self.ending(exchange, answer)
 
     def loaded(self, exchange: Exchange) -> dict[str, Any]:
         """The answer to a request without a prompt, which only loads or unloads the model."""
         reason = "unload" if exchange.keep_alive == 0 else "load"
         return self.body(exchange, "", "") | {"done": True, "done_reason": reason}
 
-    def line(self, exchange: Exchange, text: str, thinking: str, calls: list[dict[str, Any]] | None = None) -> bytes:
+    def line(self, exchange: Exchange, text: str, thinking: str, calls: list[dict[str, Any]] | None = None,
+             likely: Sequence[dict[str, Any]] = ()) -> bytes:
         """One line of a stream."""
-        return dumps(self.body(exchange, text, thinking, calls) | {"done": False}) + b"\n"
+        return dumps(self.body(exchange, text, thinking, calls, likely) | {"done": False}) + b"\n"
 
-    def body(self, exchange: Exchange, text: str, thinking: str,
-             calls: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-        head = {"model": exchange.asked, "created_at": rfc3339(self._now())}
+    def body(self, exchange: Exchange, text: str, thinking: str, calls: list[dict[str, Any]] | None = None,
+             likely: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+        """The fields that hold what the model said; `likely` are OpenAI's logprobs of it."""
+        head: dict[str, Any] = {"model": exchange.asked, "created_at": rfc3339(self._now())}
+        if likely:
+            wanted = exchange.payload.get("top_logprobs") or 0
+            head["logprobs"] = [_likely(token) | _others(token, wanted) for token in likely]
         more: dict[str, Any] = {"thinking": thinking} if thinking else {}
         if exchange.operation == "generate":
             return head | {"response": text} | more
@@ -80,8 +89,10 @@ class Writer:
     def ending(self, exchange: Exchange, answer: Answer) -> dict[str, Any]:
         """The closing fields: why it ended, tokens, and times in nanoseconds."""
         usage = answer.usage
+        tokens = exchange.tokens_with(answer.text) if exchange.tokens_with is not None else None
+        context = {} if tokens is None else {"context": tokens}
         working = exchange.load_ns + usage.prompt_ns + usage.completion_ns
-        return {"done": True, "done_reason": "length" if answer.finish_reason == "length" else "stop",
+        return {"done": True, "done_reason": "length" if answer.finish_reason == "length" else "stop", **context,
                 "total_duration": max(self.elapsed_ns(exchange), working), "load_duration": exchange.load_ns,
                 "prompt_eval_count": usage.prompt_tokens, "prompt_eval_duration": usage.prompt_ns,
                 "eval_count": usage.completion_tokens, "eval_duration": usage.completion_ns}
@@ -101,6 +112,18 @@ class Writer:
                 function = {"name": call.name, "arguments": arguments}
                 calls.append({"id": call.id or self._new_id(), "function": function})
         return calls, "\n".join(raw)
+
+
+def _likely(token: dict[str, Any]) -> dict[str, Any]:
+    value = token.get("logprob")
+    return {"token": str(token.get("token", "")), "bytes": token.get("bytes"),
+            "logprob": value if isinstance(value, int | float) else IMPOSSIBLE}
+
+
+def _others(token: dict[str, Any], wanted: int) -> dict[str, Any]:
+    others = token.get("top_logprobs")
+    told = [_likely(other) for other in others if isinstance(other, dict)] if isinstance(others, list) else []
+    return {"top_logprobs": told[:wanted]} if wanted else {}
 
 
 def error_line(error: Exception) -> bytes:

@@ -2,79 +2,26 @@
 
 from typing import Any
 
-from blazar.errors import KnobRefused, RequestRefused
+from blazar.errors import RequestRefused
 from blazar.proxy.assemble import arguments_of
 from blazar.proxy.dialects import images
-from blazar.proxy.dialects.fields import integer, mapping, number, objects, refuse, strings, text
-from blazar.proxy.dialects.times import CENTURY
+from blazar.proxy.dialects.fields import boolean, integer, mapping, objects, refuse, strings, text
+from blazar.proxy.dialects.ollama_options import options
+from blazar.proxy.dialects.shape import response_format, thinking
 from blazar.proxy.exchange import ToolCall
 from blazar.proxy.json import dumps
-from blazar.units import parse_duration
 
-FOR_EVER = -1.0
-
-OPTIONS = {
-    # Ollama's option: (the child's field, how it is read); others, such as num_ctx and num_gpu, shape the load and
-    # are settings here.
-    "temperature": ("temperature", number), "top_p": ("top_p", number), "top_k": ("top_k", integer),
-    "min_p": ("min_p", number), "typical_p": ("typical_p", number), "seed": ("seed", integer),
-    "num_keep": ("n_keep", integer), "repeat_last_n": ("repeat_last_n", integer),
-    "repeat_penalty": ("repeat_penalty", number), "presence_penalty": ("presence_penalty", number),
-    "frequency_penalty": ("frequency_penalty", number), "mirostat": ("mirostat", integer),
-    "mirostat_tau": ("mirostat_tau", number), "mirostat_eta": ("mirostat_eta", number),
-}
-
+MOST_LOGPROBS = 20
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
-
-
-def keep_alive(value: Any) -> float | None:
-    """Seconds to keep a model loaded: a number or a string of seconds, or a duration like '5m'; negative is for ever.
-
-    None when the client did not say. Raises RequestRefused.
-    """
-    if value is None:
-        return None
-    try:
-        if isinstance(value, bool) or not isinstance(value, int | float | str):
-            raise ValueError
-        seconds = parse_duration(value) if isinstance(value, str) else float(value)
-    except ValueError:
-        refuse("keep_alive", "seconds (300) or a duration (\"5m\", \"1h30m\"), negative to keep it for ever", value)
-    return FOR_EVER if seconds < 0 or seconds > CENTURY else seconds
 
 
 def chat(payload: dict[str, Any]) -> dict[str, Any]:
     """The child's request for /api/chat."""
-    asked = {**_common(payload), "messages": messages(payload)}
+    asked = {**common(payload), **chat_logprobs(payload), "messages": messages(payload)}
     tools = [_tool(tool, f"tools[{position}]") for position, tool in enumerate(objects(payload, "tools"))]
     if tools:
         asked["tools"] = tools
-    return {**asked, **_shape(payload)}
-
-
-def generate(payload: dict[str, Any]) -> dict[str, Any]:
-    """The child's request for /api/generate: a chat of one turn."""
-    for knob in ("suffix", "template", "context"):
-        if payload.get(knob):
-            raise KnobRefused(knob=f"`{knob}`", reason="the model's own chat template makes the prompt",
-                              remedy="send the whole prompt with \"raw\": true, or use /api/chat")
-    system = text(payload, "system")
-    turns: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
-    turns.append({"role": "user", "content": _content(text(payload, "prompt"), payload, "")})
-    return {**_common(payload), "messages": turns, **_shape(payload)}
-
-
-def raw(payload: dict[str, Any]) -> dict[str, Any]:
-    """The child's request for /api/generate with `raw`: a plain completion of the prompt, without a template."""
-    if strings(payload, "images"):
-        raise KnobRefused(knob="`images`", reason="a raw prompt has no place for them",
-                          remedy="leave `raw` out, or use /api/chat")
-    asked = {**_common(payload), "prompt": text(payload, "prompt")}
-    wanted = payload.get("format")
-    if wanted not in (None, ""):
-        response_format(wanted)
-        asked["json_schema"] = wanted if isinstance(wanted, dict) else {"type": "object"}
-    return asked
+    return {**asked, **shape_of(payload)}
 
 
 def messages(payload: dict[str, Any]) -> list[dict[str, Any]]:
@@ -87,7 +34,7 @@ def messages(payload: dict[str, Any]) -> list[dict[str, Any]]:
         role = text(message, "role", where)
         if role not in ROLES:
             refuse(f"{where}role", "system, user, assistant or tool", role)
-        turn = {"role": ROLES[role], "content": _content(text(message, "content", where), message, where)}
+        turn = {"role": ROLES[role], "content": content_of(text(message, "content", where), message, where)}
         if role == "assistant":
             if text(message, "thinking", where):
                 turn["reasoning_content"] = message["thinking"]
@@ -103,60 +50,32 @@ def messages(payload: dict[str, Any]) -> list[dict[str, Any]]:
     return turns
 
 
-def response_format(wanted: Any) -> dict[str, Any] | None:
-    """OpenAI's `response_format` for Ollama's `format`; a schema is handed on as it is."""
-    if wanted in (None, ""):
-        return None
-    if wanted == "json":
-        return {"type": "json_object"}
-    if isinstance(wanted, dict):
-        return {"type": "json_schema", "json_schema": {"name": "format", "strict": True, "schema": wanted}}
-    refuse("format", "\"json\" or a JSON schema", wanted)
-
-
-def _common(payload: dict[str, Any]) -> dict[str, Any]:
-    if payload.get("logprobs"):
-        raise KnobRefused(knob="`logprobs`", reason="this API does not pass them on yet",
-                          remedy="use /v1/chat/completions, which does")
+def common(payload: dict[str, Any]) -> dict[str, Any]:
+    """What every request to a child has."""
     return {"model": payload["model"], "stream": True, "stream_options": {"include_usage": True}, **options(payload)}
 
 
-def options(payload: dict[str, Any]) -> dict[str, Any]:
-    """Sampling options under the child's names. Like Ollama, it passes over options it does not know."""
-    given = mapping(payload, "options")
-    asked: dict[str, Any] = {}
-    for option, (field, read) in OPTIONS.items():
-        value = read(given, option, "options.")
-        if value is not None:
-            asked[field] = value
-    limit = integer(given, "num_predict", "options.")
-    if limit is not None and limit > 0:
-        asked["max_tokens"] = limit
-    if isinstance(given.get("stop"), str):
-        given = {"stop": [given["stop"]]}
-    stops = [stop for stop in strings(given, "stop", "options.") if stop]
-    if stops:
-        asked["stop"] = stops
-    return asked
+def logprobs(payload: dict[str, Any]) -> int:
+    """Of how many likely tokens the engine is to tell; 0 = of none. To tell that of the one it took, it needs a 1."""
+    count = integer(payload, "top_logprobs")
+    if count is not None and not 0 <= count <= MOST_LOGPROBS:
+        refuse("top_logprobs", f"a number from 0 to {MOST_LOGPROBS}", count)
+    return count or int(boolean(payload, "logprobs", default=False))
 
 
-def _shape(payload: dict[str, Any]) -> dict[str, Any]:
+def chat_logprobs(payload: dict[str, Any]) -> dict[str, Any]:
+    """The same, in the fields of a chat completion."""
+    count = logprobs(payload)
+    return {"logprobs": True, "top_logprobs": count} if count else {}
+
+
+def shape_of(payload: dict[str, Any]) -> dict[str, Any]:
     """What `format` and `think` ask."""
-    asked: dict[str, Any] = {}
     constraint = response_format(payload.get("format"))
-    if constraint:
-        asked["response_format"] = constraint
-    think = payload.get("think")
-    if isinstance(think, bool):
-        asked["chat_template_kwargs"] = {"enable_thinking": think}
-    elif think in ("low", "medium", "high"):
-        asked["chat_template_kwargs"] = {"enable_thinking": True, "reasoning_effort": think}
-    elif think is not None:
-        refuse("think", "true, false, \"low\", \"medium\" or \"high\"", think)
-    return asked
+    return {**({"response_format": constraint} if constraint else {}), **thinking(payload.get("think"))}
 
 
-def _content(words: str, holder: dict[str, Any], where: str) -> str | list[dict[str, Any]]:
+def content_of(words: str, holder: dict[str, Any], where: str) -> str | list[dict[str, Any]]:
     """A turn's content: its text, and parts when it has images."""
     pictures = [images.part(data, f"`{where}images[{position}]`")
                 for position, data in enumerate(strings(holder, "images", where))]

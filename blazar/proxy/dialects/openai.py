@@ -6,15 +6,15 @@ from datetime import datetime
 from typing import Any
 
 from blazar.errors import DailyQuotaExceeded, PromptTooLong, QuotaExceeded
-from blazar.proxy.dialects import openai_embeddings
+from blazar.proxy.dialects import openai_embeddings, rerank
 from blazar.proxy.dialects.dialect import Dialect
-from blazar.proxy.dialects.fields import boolean, model_name, public
+from blazar.proxy.dialects.fields import boolean, model_name, public, refuse
 from blazar.proxy.exchange import Embedded, Exchange
 from blazar.proxy.json import dumps
 from blazar.proxy.json_scan import BodyReader
 from blazar.transport import Endpoint
 
-PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
+PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions", "infill": "/infill"}
 
 READ = frozenset({"model", "stream", "mcp", "max_tokens", "max_completion_tokens", "n", "store", "metadata"})
 """The fields that the gateway itself reads: all that is known of a large body."""
@@ -26,6 +26,21 @@ OUT_OF_QUOTA = "insufficient_quota"
 CODES = {QuotaExceeded.slug: "rate_limit_exceeded", DailyQuotaExceeded.slug: OUT_OF_QUOTA,
          PromptTooLong.slug: "context_length_exceeded"}
 """Codes that clients look for, by our slug; any other error has its slug as its code."""
+
+
+def _has_content(payload: dict[str, Any]) -> None:
+    if not isinstance(payload.get("content"), str):
+        refuse("content", "the text whose tokens are wanted", payload.get("content"))
+
+
+def _has_tokens(payload: dict[str, Any]) -> None:
+    tokens = payload.get("tokens")
+    if not isinstance(tokens, list) or not all(type(token) is int and token >= 0 for token in tokens):
+        refuse("tokens", "a list of whole numbers from 0", tokens)
+
+
+WHOLE = {"tokenize": _has_content, "detokenize": _has_tokens}
+"""Operations whose body is read whole, and that any model can do; with what is wrong is refused."""
 
 
 class OpenAIDialect(Dialect):
@@ -42,6 +57,15 @@ class OpenAIDialect(Dialect):
             payload = self._reader.whole(body)
             return Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload), stream=False,
                             body=body, payload=payload, needs="embedding", inputs=openai_embeddings.inputs(payload))
+        if operation == "rerank":
+            payload = self._reader.whole(body)
+            return Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload), stream=False,
+                            body=body, payload=payload, needs="rerank", draft=rerank.ranking(payload))
+        if operation in WHOLE:
+            payload = self._reader.whole(body)
+            WHOLE[operation](payload)
+            return Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload), stream=False,
+                            body=body, payload=payload, needs="")
         payload = self._reader.fields(body, READ)
         stream = boolean(payload, "stream", default=False)
         gathers = self._via_stream and not stream and _has_one_choice(operation, payload)

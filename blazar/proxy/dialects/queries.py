@@ -22,10 +22,11 @@ def fields(query: str) -> dict[str, str]:
         raise RequestRefused("the query has more than 64 fields") from None
 
 
-def limit(query: dict[str, str]) -> int:
-    asked = query.get("limit", str(USUAL))
-    if not (asked.isascii() and asked.isdigit() and len(asked) < 6 and 1 <= int(asked) <= MOST):
-        refuse("limit", f"a number from 1 to {MOST}", asked)
+def limit(query: dict[str, str], usual: int = USUAL, most: int = MOST) -> int:
+    """How many objects a page is to have."""
+    asked = query.get("limit", str(usual))
+    if not (asked.isascii() and asked.isdigit() and len(asked) < 6 and 1 <= int(asked) <= most):
+        refuse("limit", f"a number from 1 to {most}", asked)
     return int(asked)
 
 

@@ -11,7 +11,7 @@ from blazar.proxy.routes import Route
 def generate(gateway: Gateway, request: Request, route: Route) -> None:
     exchange = opened(gateway, request, route)
     if not exchange.knobs.get("load_only"):
-        gateway.answering(route.stages)(exchange)
+        gateway.answering(route.stages, route.operation)(exchange)
     elif exchange.keep_alive == 0:
         gateway.pipeline(UNLOADING, lambda unloading: _unload(gateway, unloading))(exchange)
     else:

@@ -8,10 +8,11 @@ from blazar.proxy.dialects.fields import model_name
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.json import dumps, load_object
 from blazar.proxy.request import Request
+from blazar.proxy.routed import loaded_models
 from blazar.proxy.routes import Route
 from blazar.store.name import parse
 from blazar.store.resolve import is_alias
-from blazar.transport import Endpoint
+from blazar.transport import ROUTER, Endpoint
 
 OPENAI_LIST = "/v1/models/"
 
@@ -43,7 +44,7 @@ def explain(gateway: Gateway, request: Request, route: Route) -> None:
 def ps(gateway: Gateway, request: Request, route: Route) -> None:
     """Loaded models, with the wall-clock time at which each will be unloaded if nobody asks for it."""
     listed = _listed(gateway, request)
-    loaded = [endpoint for endpoint in gateway.directory.endpoints.values() if endpoint.model in listed]
+    loaded = [endpoint for endpoint in _endpoints(gateway) if endpoint.model in listed]
     rows = [{"endpoint": endpoint, "model": listed[endpoint.model], "expires_at": _expires_at(gateway, endpoint)}
             for endpoint in sorted(loaded, key=lambda endpoint: endpoint.model)]
     request.answer(200, dumps(ollama_listing.ps(rows)))
@@ -65,7 +66,16 @@ def _listed(gateway: Gateway, request: Request) -> dict[str, dict[str, Any]]:
 
 def _loaded(gateway: Gateway) -> dict[str, Endpoint]:
     """An endpoint of each loaded model, by name."""
-    return {endpoint.model: endpoint for endpoint in gateway.directory.endpoints.values()}
+    return {endpoint.model: endpoint for endpoint in _endpoints(gateway)}
+
+
+def _endpoints(gateway: Gateway) -> list[Endpoint]:
+    """Those whose model is loaded; a router says which of its own are."""
+    endpoints = gateway.directory.endpoints.values()
+    routers = {endpoint.address: endpoint for endpoint in endpoints if endpoint.lane == ROUTER}
+    told = {address: loaded_models(endpoint) for address, endpoint in routers.items()}
+    return [endpoint for endpoint in endpoints
+            if endpoint.lane != ROUTER or endpoint.model in told[endpoint.address]]
 
 
 def _body_name(request: Request) -> str:

@@ -11,5 +11,6 @@ class Capability:
 
     def __call__(self, exchange: Exchange) -> None:
         has = self._directory.models[exchange.model]["capabilities"]
-        if exchange.needs not in has:
-            raise NotCapable(model=exchange.model, capability=exchange.needs, has=", ".join(has))
+        for needed in (exchange.needs, *(("thinking",) if exchange.thinks else ())):
+            if needed and needed not in has:
+                raise NotCapable(model=exchange.model, capability=needed, has=", ".join(has))

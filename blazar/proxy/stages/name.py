@@ -17,6 +17,8 @@ class Name:
         exchange.model = self._directory.resolve(exchange.asked)
         model = self._directory.models[exchange.model]
         exchange.context_length = model.get("context_length") or 0
+        if exchange.num_ctx and exchange.context_length:
+            exchange.num_ctx = min(exchange.num_ctx, exchange.context_length)
         settings = overlay(self._config, exchange.model) if self._config.model_overrides else {}
         sampler = settings.get("sampler_defaults")
         if "defaults" in model or sampler:

@@ -22,7 +22,7 @@ class Resolve:
     def __call__(self, exchange: Exchange) -> None:
         replicas = self._replicas(exchange.model) if self._config.model_overrides else 1
         exchange.place = exchange.model if replicas == 1 else self._choose(exchange, replicas)
-        exchange.endpoint = self._directory.endpoint(exchange.place)
+        exchange.endpoint = self._directory.reads(exchange.place, exchange.num_ctx)
 
     def _replicas(self, model: str) -> int:
         settings = overlay(self._config, model)

@@ -215,14 +215,15 @@ class Call:
 
 def request_head(exchange: Exchange, endpoint: Endpoint) -> bytes:
     """The head for the child. Nothing of the caller's own head is in it; the secret is the child's."""
-    return b"%b%d\r\n\r\n" % (_head_before_length(endpoint.address, endpoint.secret, exchange.upstream_path,
-                                                  exchange.stream), len(exchange.upstream_body))
+    return b"%b%d\r\n\r\n" % (_head_before_length(endpoint.address, endpoint.secret, exchange.method,
+                                                  exchange.upstream_path, exchange.stream), len(exchange.upstream_body))
 
 
 @lru_cache(64)
-def _head_before_length(address: tuple[str, int] | str, secret: str | None, path: str, stream: bool) -> bytes:
+def _head_before_length(address: tuple[str, int] | str, secret: str | None, method: str, path: str,
+                        stream: bool) -> bytes:
     host = "localhost" if isinstance(address, str) else f"{address[0]}:{address[1]}"
-    lines = [f"POST {path} HTTP/1.1", f"Host: {host}", "Content-Type: application/json",
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", "Content-Type: application/json",
              f"Accept: {'text/event-stream' if stream else 'application/json'}"]
     if secret:
         lines.append(f"Authorization: Bearer {secret}")

@@ -141,3 +141,12 @@ def test_a_large_body_of_very_many_values_is_refused_before_it_is_parsed(item):
 
 def test_text_is_one_value_whatever_it_holds():
     assert BodyReader(scan_over=1000).whole(b'{"x":"' + b"[,{" * 2 * MOST_VALUES + b'"}')
+
+
+@pytest.mark.parametrize("before, old, after", [
+    (b'{"model":', b'"a"', b"}"), (b' {"x":{"model":1},"model" :\t', b'"a"', b' , "y":"model"}\n'),
+    (b'{"model":"a","model":', b'"b"', b"}"), (b'\xef\xbb\xbf{"mod\\u0065l":', b'"a\\"}"', b"}"),
+    (in_list(b'{"model":"no"}', 2 * MIB)[:-len(b'"m"}')], b'"m"', b"}")])
+def test_one_value_is_written_anew_and_nothing_else(before, old, after):
+    new = b'"owner/m:q4_0"'
+    assert BodyReader().with_value(before + old + after, "model", new) == before + new + after

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from blazar.store.go_template import to_jinja
+from blazar.store.go_template import filled, to_jinja
 from blazar.supervisor import processes
 from tests.support.real_engine import engine_path
 from tests.support.tiny_gguf import tiny_gguf
@@ -107,3 +107,24 @@ def test_text_cannot_become_a_program(rendered):
     "{{ .System }}{{ range .Messages }}{{ .Prompt }}{{ end }}"])
 def test_what_is_not_simple_is_left(template):
     assert to_jinja(template) is None
+
+
+@pytest.mark.parametrize(("template", "system", "text"), [
+    ("{{ .System }}|{{ .Prompt }}|{{ .Response }}|after", "s", "s|p|"),
+    ("{{- if and .System .Prompt }}both{{ else if .Prompt }}one{{ else }}none{{ end -}}  !", "", "one!"),
+    ("{{ if not .System }}no{{ end }}{{ if eq .Prompt \"p\" }}yes{{ end }}{{ if ne .Prompt \"p\" }}never{{ end }}", "",
+     "noyes"),
+    ("{{ or .System \"default\" }} {{ and .Prompt \"x\" }}", "", "default x"),
+    ("{{ range .Messages }}<{{ .Role }}>{{ .Content }}{{ end }}<assistant>", "s", "<system>s<user>p<assistant>"),
+    ("{{ range $i, $m := .Messages }}{{ if eq .Role \"user\" }}{{ .Content }}{{ end }}{{ end }}", "s", "p"),
+    ("{{/* nothing */}}\"quoted\\n\" {{ \"a\\tb\" }}", "", "\"quoted\\n\" a\tb"),
+])
+def test_filled_in_for_one_question(template, system, text):
+    assert filled(template, system, "p") == text
+
+
+@pytest.mark.parametrize("template", [
+    "{{ .Tools }}", "{{ json .Prompt }}", "{{ if .System }}", "{% if x %}", "{{ .Role }}", "x" * (1 << 16),
+    "{{ range .Messages }}{{ .Prompt }}{{ end }}", "{{ " + "(" * 99 + " }}"])
+def test_what_is_not_simple_is_not_filled_in(template):
+    assert filled(template, "s", "p") is None

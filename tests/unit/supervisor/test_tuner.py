@@ -18,6 +18,7 @@ from blazar.paths import Paths
 from blazar.store.store import Store
 from blazar.supervisor import processes
 from blazar.supervisor.child import Means
+from blazar.supervisor.daemon import router_of
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.loader import Loader
 from blazar.supervisor.loop import Loop
@@ -26,6 +27,7 @@ from blazar.supervisor.states import State
 from blazar.supervisor.tuner import Tuner
 from blazar.supervisor.workers import Workers
 from tests.support.daemon import STUB_ENGINE
+from tests.support.routers import STUB_ROUTER
 from tests.support.stub_model import HEAVY, install_stub, play
 
 SMALL = Path(__file__).parents[2] / "data" / "census" / "container-4gib.json"
@@ -51,12 +53,15 @@ class Bench:
         self.model = install_stub(self.paths, "solo:q4_0", folder, shape=HEAVY)
         self.other = install_stub(self.paths, "other:q4_0", folder, shape=HEAVY)
         store, pool, tuned = Store(self.paths), Pool(self.loop), {}
+        self.tuned = tuned
         self.workers = Workers(self.loop)
         loader = Loader(store, self.paths, [LlamaCpp(SETTINGS.values())],
-                        lambda model, own: effective(config, model, own), str(STUB_ENGINE), None, True, tuned=tuned)
+                        lambda model, own: effective(config, model, own),
+                        str(STUB_ROUTER if config.router else STUB_ENGINE), None, True, tuned=tuned,
+                        router=router_of(config, self.paths))
         means = Means(self.loop, pool, self.paths, loader.weigh, look, lambda: self.loop.post(self.fleet.schedule),
                       lambda digests: None)
-        self.fleet = Fleet(means, self.workers, max_loaded=max_loaded, keep_alive=-1.0)
+        self.fleet = Fleet(means, self.workers, max_loaded=max_loaded, keep_alive=-1.0, router=config.router)
         self.tuner = Tuner(self.loop, pool, self.workers, self.fleet, config, loader.loses_nothing, tuned)
         self.drains = []
         ours, theirs = socket.socketpair()
@@ -102,6 +107,14 @@ class Bench:
             self.clock.leapt += 1.0
             while not self.loop._calls.empty():
                 self.loop.turn(0.0)
+
+    def begin(self):
+        """Let requests wait until a change is begun, and nothing be known of it yet."""
+        self.seconds(1, in_flight=2)
+        while not self.tuner._places[self.model].busy:
+            self.workers.report(self.near, {self.child.id: {"in_flight": 2, "last_used": self.clock()}})
+            self.clock.leapt += 1.0
+            self.tuner.look(self.child)
 
     def reshaped(self):
         """Let what was begun come to its end; the child that serves then."""
@@ -171,6 +184,15 @@ def test_slots_that_somebody_chose_stay(bench, settings):
     bench = bench(default_ctx=512, **settings)
     bench.seconds(130, in_flight=5)
     assert bench.drains == [] and bench.child.endpoint.slots == 1
+
+
+def test_a_router_is_left_alone(bench):
+    bench = bench(default_ctx=512, router=True, spec_auto_manage=True, ubatch_auto=True)
+    assert bench.child.endpoints()[bench.model].slots == 1
+    bench.seconds(700, in_flight=5)
+    assert bench.drains == [] and bench.child.id == "router#1" and bench.tuner.governors() == {}
+    kept = bench.tuner._places["router"]
+    assert not kept.busy and kept.refused == set(), "nothing was even tried"
 
 
 def test_speculation_is_parked_and_restored(bench):
@@ -291,3 +313,23 @@ def test_a_change_that_was_taken_back_is_not_told(bench):
     bench.load()
     assert "--ubatch-size" not in bench.argv
     assert bench.tuner.governors() == {bench.model: {"ubatch": "default"}}
+
+
+def test_a_context_that_was_asked_for_meanwhile_stays(bench):
+    bench = bench(default_ctx=512)
+    bench.begin()
+    bench.tuned[bench.model] = {"default_ctx": 1024}
+    child = bench.reshaped()
+    assert child.endpoint.slots == 2 and bench.argv[bench.argv.index("--ctx-size") + 1] == "2048"
+
+
+def test_a_child_that_is_leaving_is_not_changed(bench):
+    bench = bench(default_ctx=512)
+    bench.begin()
+    gone = []
+    bench.fleet.evict(bench.model, gone.append)
+    kept = bench.tuner._places[bench.model]
+    bench.turn_until(lambda: bench.drains and not kept.busy)
+    bench.far.answer(bench.drains.pop())
+    bench.turn_until(lambda: gone)
+    assert bench.tuned == {} and bench.load().endpoint.slots == 1

@@ -6,7 +6,8 @@ import json
 import pytest
 
 from blazar.errors import KnobRefused, RequestRefused
-from blazar.proxy.dialects import ollama_request
+from blazar.proxy.dialects.ollama_generate import completion_of
+from blazar.proxy.dialects.ollama_options import FOR_EVER, keep_alive
 from tests.support.wire import dialects
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\nrest").decode()
@@ -211,8 +212,11 @@ def test_raw_generate_is_a_plain_completion():
     assert asked("generate", prompt="hi", raw=True, format=SCHEMA)["json_schema"] == SCHEMA
 
 
-@pytest.mark.parametrize("field", [{"suffix": "x"}, {"template": "x"}, {"context": [1]}, {"logprobs": True},
-                                   {"raw": True, "images": [PNG]}])
+@pytest.mark.parametrize("field", [
+    {"template": "{{ .Tools }}"}, {"template": "{% for a in b %}"}, {"template": "x", "think": True},
+    {"width": 512}, {"raw": True, "images": [PNG]}, {"raw": True, "system": "x"},
+    {"raw": True, "context": [1]}, {"raw": True, "think": True}, {"suffix": "x", "system": "x"},
+    {"suffix": "x", "format": "json"}, {"context": [1], "images": [PNG]}, {"context": [1], "think": "low"}])
 def test_what_would_be_ignored_is_refused(field):
     with pytest.raises(KnobRefused, match=list(field)[-1]):
         parse("generate", prompt="hi", **field)
@@ -229,4 +233,59 @@ def test_without_a_prompt_the_model_is_only_loaded(operation, fields):
 
 
 def test_for_ever_is_negative():
-    assert ollama_request.keep_alive("-1s") == ollama_request.FOR_EVER < 0
+    assert keep_alive("-1s") == FOR_EVER < 0
+
+
+def test_likely_tokens_are_asked_for_in_the_words_of_each_path():
+    assert asked("chat", messages=HELLO, logprobs=True)["top_logprobs"] == 1
+    assert asked("chat", messages=HELLO, top_logprobs=3)["logprobs"] is True
+    assert asked("generate", prompt="hi", raw=True, logprobs=True, top_logprobs=3)["logprobs"] == 3
+    assert asked("generate", prompt="hi", suffix="x", logprobs=True)["n_probs"] == 1
+    assert "logprobs" not in asked("chat", messages=HELLO, logprobs=False)
+    for wrong in (-1, 21, "3", 1.5):
+        with pytest.raises(RequestRefused, match="top_logprobs"):
+            parse("chat", messages=HELLO, top_logprobs=wrong)
+
+
+def test_a_gap_is_filled_with_the_engines_own_words():
+    exchange = parse("generate", prompt="def f(", suffix="return 1", options={"num_predict": 9, "stop": "x"})
+    assert exchange.upstream_path == "/infill" and exchange.stops == ("x",)
+    assert asked("generate", prompt="a", suffix="b", options={"num_predict": 9}) == {
+        "input_prefix": "a", "input_suffix": "b", "n_predict": 9}
+    assert "prompt" not in parse("generate", suffix="b").knobs and parse("generate", suffix="b").upstream_body
+    with pytest.raises(RequestRefused, match="raw"):
+        parse("generate", prompt="a", suffix="b", raw=True)
+
+
+def test_a_template_of_the_requests_own_makes_the_prompt():
+    template = "{{ if .System }}<s>{{ .System }}</s>{{ end }}<u>{{ .Prompt }}</u>{{ .Response }}<end>"
+    exchange = parse("generate", prompt="hi", template=template, system="Be brief.", format=SCHEMA)
+    assert exchange.upstream_path == "/v1/completions"
+    assert asked("generate", prompt="hi", template=template, system="Be brief.", format=SCHEMA) == {
+        "prompt": "<s>Be brief.</s><u>hi</u>", "json_schema": SCHEMA}
+    assert asked("generate", prompt="hi", template=template)["prompt"] == "<u>hi</u>"
+
+
+def test_context_is_a_list_of_tokens():
+    assert parse("generate", prompt="a", context=[1, 2]).context == [1, 2]
+    assert parse("generate", prompt="a", context=None).context == []
+    for wrong in ("1", [1, "2"], [-1], [True], [1.5], [1 << 31], {"a": 1}):
+        with pytest.raises(RequestRefused, match="context"):
+            parse("generate", prompt="a", context=wrong)
+
+
+def test_a_completion_of_tokens_asks_what_the_chat_asked():
+    chat = asked("generate", prompt="a", format=SCHEMA, think=False, logprobs=True, options={"seed": 1})
+    assert completion_of(chat, [1, 2]) == {"prompt": [1, 2], "seed": 1, "json_schema": SCHEMA, "logprobs": 1}
+    assert completion_of(asked("generate", prompt="a", format="json"), [1])["json_schema"] == {"type": "object"}
+
+
+@pytest.mark.parametrize(("wanted", "tokens"), [
+    (None, 0), (4096, 4096), (0, 0), (-5, 0), (1 << 40, 1 << 24), (8192.0, 8192)])
+def test_num_ctx_is_what_the_model_shall_read_at_least(wanted, tokens):
+    assert parse("chat", messages=HELLO, options={"num_ctx": wanted}).num_ctx == tokens
+
+
+def test_thinking_is_wanted_when_it_is_asked_for():
+    for think, thinks in ((None, False), (False, False), (True, True), ("low", True)):
+        assert parse("chat", messages=HELLO, think=think).thinks is thinks
