@@ -45,6 +45,10 @@ MESSAGES = {
              "body (JSON texts), find: object, page: after limit newest_first model pairs, annotate: object metadata, "
              "forget: object",
              "put: nothing; find: row; page: rows more; annotate, forget: there"),
+    "message_batch": ("gateway", "verb; owner object (the batch's id); then put: requests [[custom_id, JSON text]], "
+                      "page: after before limit, results: after (a position), next: resting (owners), answer: batch "
+                      "position outcome body",
+                      "put, find, cancel, forget, next: row; page, results: rows more; answer: kept"),
     "files": ("gateway", "verb; owner; then check: size, put: object name size lifetime (seconds or null; its file is "
               "written), find, forget: object, page: after limit newest_first purpose",
               "check, forget: nothing; put, find: row; page: rows more"),

@@ -381,6 +381,34 @@ class StoredMissing(BlazarError):
     status = 404
 
 
+class MessageBatchMissing(BlazarError):
+    """no message batch {id!r} is kept here for this API key; GET /v1/messages/batches lists those that are"""
+
+    slug = "message-batch-missing"
+    status = 404
+
+
+class MessageBatchRuns(RequestRefused):
+    """message batch {id!r} has not ended, so it cannot {wanted}; {lever}"""
+
+    slug = "message-batch-runs"
+
+
+class MessageBatchTooLarge(BlazarError):
+    """a message batch of {what} is too large, it may have {most} requests with {most_bytes}; send several"""
+
+    slug = "message-batch-too-large"
+    status = 413
+
+
+class MessageBatchesFull(BlazarError):
+    """with this one the API key would have {count} message batches with {size}, and it may have {most} with
+    {most_bytes}; delete some that have ended: DELETE /v1/messages/batches/ID"""
+
+    slug = "message-batches-full"
+    status = 429
+
+
 class FileMissing(BlazarError):
     """no file {id!r} is kept here for this API key; GET /v1/files lists those that are"""
 
@@ -456,6 +484,12 @@ class KnobRefused(RequestRefused):
     """{knob} is not available here: {reason}; {remedy}"""
 
     slug = "knob-refused"
+
+
+class ThreadRefused(KnobRefused):
+    """{knob} is not available here: {reason}; {remedy}"""
+
+    slug = "thread-refused"
 
 
 class BodyTooLarge(BlazarError):

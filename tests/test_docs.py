@@ -21,7 +21,7 @@ OF_FILES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/modelfiles.
 """Pages in which what looks like the path of a file is one of ours."""
 
 PAGES = (*OF_FILES, "docs/models.md", "docs/engines.md", "docs/tools.md", "docs/speculation.md", "docs/children.md",
-         "docs/responses.md", "docs/ollama.md", "docs/openai.md")
+         "docs/responses.md", "docs/ollama.md", "docs/openai.md", "docs/anthropic.md")
 
 
 @pytest.mark.parametrize("page", OF_FILES)

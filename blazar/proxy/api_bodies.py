@@ -141,6 +141,15 @@ BODIES: dict[tuple[str, str], Body] = {
         **NUMBERS), streams=True),
     ("POST", "/v1/messages/count_tokens"): Body("How many tokens that would be.", obj(
         "model messages", model=MODEL, messages=TURNS, system=PARTS)),
+    ("POST", "/v1/messages/batches"): Body("Have many conversations answered when there is time.", obj(
+        "requests", requests=listed(obj("custom_id params", custom_id=TEXT, params=ANY_OBJECT), minItems=1))),
+    ("GET", "/v1/messages/batches"): Body("The batches, the newest first.", query={
+        "limit": {"type": "integer", "minimum": 1, "maximum": 1000}, "after_id": TEXT, "before_id": TEXT}),
+    ("GET", "/v1/messages/batches/{id}"): Body("One of them."),
+    ("DELETE", "/v1/messages/batches/{id}"): Body("Forget one that has ended."),
+    ("GET", "/v1/messages/batches/{id}/results"): Body("What came of its requests, one JSON object a line.",
+                                                       answers="application/x-jsonl"),
+    ("POST", "/v1/messages/batches/{id}/cancel"): Body("End it: what has no answer yet gets none."),
     # Ollama
     ("POST", "/api/chat"): Body("Answer a conversation; without messages: load the model.", obj(
         "model", messages=listed(OLLAMA_TURN), format=one_of(TEXT, ANY_OBJECT), tools=listed(FUNCTION),

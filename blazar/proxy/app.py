@@ -20,7 +20,7 @@ from blazar.proxy.batches.inner import Inner
 from blazar.proxy.exchange import ClientGone, send_whole
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.request import REQUEST, Request
-from blazar.proxy.routes import ROUTES, Route, allowed, dialect_of, methods, resource_of
+from blazar.proxy.routes import ROUTES, Route, allowed, dialect_of, foreign, methods, resource_of, spoken
 from blazar.proxy.wire.lean import CLIENT
 from blazar.proxy.wire.request_head import glance
 from blazar.proxy.wire.sinks import SocketSink
@@ -64,6 +64,8 @@ class Application:
         try:
             if not route.open:
                 request.api_key = self.gateway.keys.identify(request.headers)
+            if foreign(route, request.headers):
+                raise RouteNotFound(method=request.method, path=request.path)
             resource(self.gateway, request, route)
         except Exception as error:
             self.refuse(request, error, route.dialect)
@@ -80,7 +82,7 @@ class Application:
             request.sink.gone = request.sink.gone or isinstance(error, ClientGone)
             request.sink.abort()
             return
-        status, body = self.gateway.dialects[dialect].error(error)
+        status, body = self.gateway.dialects[spoken(dialect, request.headers)].error(error)
         if status == 401:
             headers = (*headers, ("WWW-Authenticate", "Bearer"))
         if isinstance(error, BlazarError) and error.retry_after is not None:

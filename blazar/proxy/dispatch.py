@@ -237,7 +237,7 @@ def _translate(exchange: Exchange, call: Call) -> Reply:
 
 
 def _assemble(exchange: Exchange, call: Call) -> Reply:
-    assembler = Assembler(exchange.stops)
+    assembler = Assembler(exchange.stops, exchange.forced)
     for event in _events(exchange, call):
         assembler.feed(event)
         if assembler.stopped:

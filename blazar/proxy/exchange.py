@@ -204,6 +204,8 @@ class Exchange:
     """The capability that the model must have; '' where any will do."""
     stops: tuple[str, ...] = ()
     """Texts at which the answer ends, for the dialects that translate."""
+    forced: str = ""
+    """The tool whose arguments the child writes as its text, for the dialects that translate."""
     inputs: Inputs | None = None
     """What is to be embedded."""
     num_ctx: int = 0

@@ -10,6 +10,7 @@ from blazar.errors import BlazarError, ShuttingDown
 from blazar.paths import Paths
 from blazar.proxy import greens
 from blazar.proxy.auth import KeyRing
+from blazar.proxy.batches.anthropic_source import AnthropicBatches
 from blazar.proxy.batches.openai_source import OpenAIBatches
 from blazar.proxy.batches.runner import Runner
 from blazar.proxy.cors import Cors
@@ -78,8 +79,8 @@ class Gateway:
         self.write_timeout = float(config.client_write_timeout_secs)
         self.pool = Pool()
         self.writing = Writing()
-        self.background = Runner([OpenAIBatches(supervisor, paths, self.max_body)], directory, ledger,
-                                 paths.run / "batches.lock", lambda: self.draining)
+        self.background = Runner([OpenAIBatches(supervisor, paths, self.max_body), AnthropicBatches(supervisor)],
+                                 directory, ledger, paths.run / "batches.lock", lambda: self.draining)
         self.pace = greens.Pace()
         """For whatever takes long."""
         reader = BodyReader(config.json_scan_over_kb << 10, self.pace)
@@ -141,6 +142,11 @@ class Gateway:
         Raises CertificateRefused.
         """
         return None if self._tls is None else server_context(*self._tls)
+
+    @property
+    def scheme(self) -> str:
+        """That of the URLs which clients use, where no proxy stands before this."""
+        return "http" if self._tls is None else "https"
 
     def start(self) -> "Gateway":
         """Begin to beat, report and sweep, each second."""

@@ -1,7 +1,7 @@
 """THE route table: what is served where, in which dialect, through which stages. The docs read it too."""
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,6 +68,12 @@ ROUTES = (
     # Anthropic
     Route("POST", "/v1/messages", "generation.generate", "anthropic", "messages", GENERATION),
     Route("POST", "/v1/messages/count_tokens", "tokens.count", "anthropic", "count_tokens", ASKING),
+    Route("POST", "/v1/messages/batches", "message_batches.create", "anthropic"),
+    Route("GET", "/v1/messages/batches", "message_batches.listed", "anthropic"),
+    Route("GET", "/v1/messages/batches/{id}", "message_batches.retrieve", "anthropic"),
+    Route("DELETE", "/v1/messages/batches/{id}", "message_batches.delete", "anthropic"),
+    Route("GET", "/v1/messages/batches/{id}/results", "message_batches.results", "anthropic"),
+    Route("POST", "/v1/messages/batches/{id}/cancel", "message_batches.cancel", "anthropic"),
     # Ollama
     Route("POST", "/api/chat", "generation.generate", "ollama", "chat", GENERATION),
     Route("POST", "/api/generate", "generation.generate", "ollama", "generate", GENERATION),
@@ -118,3 +124,13 @@ def resource_of(route: Route) -> Callable[[Any, Any, Route], None]:
     """The function that serves a route: it gets the Gateway, the Request and the route."""
     module, _, function = route.resource.partition(".")
     return getattr(importlib.import_module(f"blazar.proxy.resources.{module}"), function)
+
+
+def spoken(dialect: str, headers: Mapping[str, str]) -> str:
+    """The dialect of a request for a path that OpenAI and Anthropic share: Anthropic's clients tell their version."""
+    return "anthropic" if dialect == "openai" and "anthropic-version" in headers else dialect
+
+
+def foreign(route: Route, headers: Mapping[str, str]) -> bool:
+    """Whether this is a request of Anthropic's clients for what they take for something of Anthropic's own."""
+    return route.path.startswith("/v1/files") and spoken(route.dialect, headers) != route.dialect

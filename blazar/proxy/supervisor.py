@@ -103,6 +103,10 @@ class Supervisor:
         """Have something done with what is kept for clients; see `control.MESSAGES`."""
         return self._ask("keep", ANSWER_TIMEOUT, table=table, verb=verb, **fields)
 
+    def message_batch(self, verb: str, **fields: Any) -> dict[str, Any]:
+        """Have something done with batches of messages; see `control.MESSAGES`."""
+        return self._ask("message_batch", ANSWER_TIMEOUT, verb=verb, **fields)
+
     def files(self, verb: str, owner: str, **fields: Any) -> dict[str, Any]:
         """Have something done with the files of clients; see `control.MESSAGES`."""
         return self._ask("files", None if verb == "put" else ANSWER_TIMEOUT, verb=verb, owner=owner, **fields)

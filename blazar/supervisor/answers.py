@@ -17,6 +17,7 @@ from blazar.supervisor.explained import of_child
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import Gateway
 from blazar.supervisor.jobs import Jobs
+from blazar.supervisor.message_batch_answers import MessageBatchAnswers
 from blazar.supervisor.pool import Pool
 from blazar.supervisor.store_answers import StoreAnswers
 from blazar.supervisor.stored_answers import StoredAnswers
@@ -61,7 +62,7 @@ class Answers:
             "changed": self._changed, "status": self._status, "beat": self._beat, "report": self._report,
             "job": self._jobs.start, "cancel": self._jobs.cancel,
             **StoreAnswers(store, self._answer_later).kinds, **StoredAnswers(self._answer_later).kinds,
-            **self._batches.kinds}
+            **MessageBatchAnswers(self._answer_later).kinds, **self._batches.kinds}
 
     # -- links -------------------------------------------------------------------------------------------
 

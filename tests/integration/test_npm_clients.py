@@ -12,6 +12,7 @@ import pytest
 
 from tests.integration.test_docs_ollama import listed
 from tests.support.needs import need_javascript_clients
+from tests.support.sdk_methods import fates
 from tests.support.shell import Shell
 from tests.support.tiny_gguf import tiny_gguf
 
@@ -96,3 +97,13 @@ def test_anthropic(run):
     assert_chat(told)
     assert told["final"] == told["whole"] and told["input"][0] == told["input"][1] > 0
     assert told["refused"] == ["NotFoundError", 404]
+
+
+def test_every_method_of_anthropics_client(run):
+    """The list is tests/data/sdk-methods/anthropic-npm.txt; a method that it does not have fails."""
+    told, listed = run("anthropic_methods.mjs"), fates("anthropic-npm")
+    assert set(told["names"]) == set(listed)
+    assert set(told["worked"]) == {name for name, fate in listed.items() if fate == "works"}
+    assert all(told["worked"].values())
+    assert {name for name, fate in listed.items() if fate.startswith("refused")} == set(told["refused"])
+    assert {name: said for name, said in told["refused"].items() if said not in (400, 404)} == {}

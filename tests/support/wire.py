@@ -78,7 +78,7 @@ def streamed(exchange, data, seed=None):
 
 def buffered(exchange, data):
     """What a client that wants one JSON gets."""
-    assembler = Assembler()
+    assembler = Assembler(forced=exchange.forced)
     for event in events_of(data):
         assembler.feed(event)
     return exchange.dialect.render(exchange, assembler.finish())
@@ -125,6 +125,10 @@ def anthropic_blocks(events):
             blocks.append(dict(event["content_block"]))
         elif event["type"] == "content_block_delta":
             block, delta = blocks[-1], event["delta"]
+            if delta["type"] == "signature_delta":
+                assert block["type"] == "thinking" and not block["signature"]
+                block["signature"] = delta["signature"]
+                continue
             assert delta["type"] == {"text": "text_delta", "thinking": "thinking_delta",
                                      "tool_use": "input_json_delta"}[block["type"]]
             if block["type"] == "tool_use":

@@ -2,12 +2,19 @@
 
 from typing import Any
 
+from blazar.errors import KnobRefused
 from blazar.proxy.dialects import images
 from blazar.proxy.dialects.fields import mapping, objects, refuse, text
 from blazar.proxy.json import dumps
 
 SHOWN = 200
 """Characters of a block that its placeholder shows."""
+NOT_READ = {
+    # type of a source: why it is not taken
+    "base64": "engines read text, not PDF",
+    "url": "this server fetches nothing from addresses that a request names",
+    "file": "this server keeps no files for messages",
+}
 
 
 def shown_parts(blocks: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
@@ -37,6 +44,8 @@ def block_text(block: dict[str, Any]) -> str:
         return text(block, "text", where)
     if kind == "document":
         return _document(block, where)
+    if kind == "compaction":
+        return text(block, "content", where)
     if kind == "search_result":
         heading = [text(block, "title", where), text(block, "source", where)]
         return "\n".join([*filter(None, heading), plain_text(_inner(block, "content", where))])
@@ -67,14 +76,31 @@ def _document(block: dict[str, Any], where: str) -> str:
     return "\n".join([*filter(None, heading), words])
 
 
+def check_document(block: dict[str, Any]) -> None:
+    """Refuse a user's document that is not text. In a tool's result, which nobody can write anew, it leaves a
+    placeholder."""
+    where = f"{block['where']}source."
+    kind = mapping(block, "source", block["where"]).get("type")
+    if kind in ("text", "content"):
+        return
+    if kind not in ("base64", "url", "file"):
+        refuse(f"{where}type", "text or content", kind)
+    raise KnobRefused(knob=f"a document of the kind {kind!r} (`{where}type`)", reason=NOT_READ[kind],
+                      remedy="take the text out of it, and send that as a source of the type \"text\"")
+
+
 def _image(block: dict[str, Any]) -> dict[str, Any]:
     where = f"{block['where']}source."
     source = mapping(block, "source", block["where"])
-    if source.get("type") == "base64":
+    kind = source.get("type")
+    if kind == "base64":
         return images.part(text(source, "data", where), f"`{where}data`")
-    if source.get("type") == "url":
-        return images.url_part(text(source, "url", where), f"`{where}url`")
-    refuse(f"{where}type", "base64 or url", source.get("type"))
+    if kind == "url" and text(source, "url", where).startswith("data:"):
+        return images.part(source["url"], f"`{where}url`")
+    if kind not in ("url", "file"):
+        refuse(f"{where}type", "base64", kind)
+    raise KnobRefused(knob=f"an image by {kind} (`{where}type`)", reason=NOT_READ[kind],
+                      remedy="send its bytes as a source of the type \"base64\"")
 
 
 def _inner(holder: dict[str, Any], field: str, where: str) -> list[dict[str, Any]]:

@@ -1,199 +1,177 @@
-"""An Anthropic Messages request as the chat completion that asks a child the same."""
+"""An Anthropic Messages request as the chat completion that asks a child the same: one row for each of its fields.
 
-from itertools import groupby
+docs/anthropic.md shows the table; a test compares the two.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from blazar.errors import KnobRefused, RequestRefused
-from blazar.proxy.dialects.anthropic_blocks import plain_text, shown_parts, tool_result_text
-from blazar.proxy.dialects.fields import boolean, mapping, number, objects, refuse, strings, text
-from blazar.proxy.json import dumps
+from blazar.errors import KnobRefused, RequestRefused, ThreadRefused
+from blazar.proxy.dialects.anthropic_tools import tools
+from blazar.proxy.dialects.anthropic_turns import messages
+from blazar.proxy.dialects.fields import boolean, integer, mapping, number, refuse, strings
 
-ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
-NO_RESULT = "[no result was given for this call]"
+PASSED, TRANSLATED, IGNORED, REFUSED = "passed", "translated", "ignored", "refused"
+THINKING = ("enabled", "adaptive", "between_tools", "disabled")
+DISPLAYS = ("summarized", "omitted")
+EFFORTS = ("low", "medium", "high", "xhigh", "max")
+
+Payload = dict[str, Any]
 
 
-def chat(payload: dict[str, Any]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Field:
+    """What becomes of one field. `read` gives what it adds to the child's request; `prompt` says that it is a part of
+    the input that count_tokens counts. `told` is why a field is ignored, or refused, and `remedy` what to do then."""
+
+    fate: str
+    read: Callable[[Payload], Payload] | None = None
+    prompt: bool = False
+    told: str = ""
+    remedy: str = ""
+    refusal: type[KnobRefused] = KnobRefused
+
+
+def chat(payload: Payload) -> Payload:
     """The child's request for /v1/messages."""
-    asked = {"stream": True, "stream_options": {"include_usage": True}, "max_tokens": _max_tokens(payload),
-             **prompt(payload)}
-    stops = [stop for stop in strings(payload, "stop_sequences") if stop]
-    if stops:
-        asked["stop"] = stops
-    for field in ("temperature", "top_p", "top_k"):
-        value = number(payload, field)
-        if value is not None:
-            asked[field] = value
+    return {"stream": True, "stream_options": {"include_usage": True}, **_read(payload, whole=True)}
+
+
+def prompt(payload: Payload) -> Payload:
+    """The part of the child's request that makes the prompt: all that counts as input."""
+    return _read(payload, whole=False)
+
+
+def hides_thoughts(payload: Payload) -> bool:
+    """Whether the client wants to see that there was thinking, but not what."""
+    return mapping(payload, "thinking").get("display") == "omitted"
+
+
+def _read(payload: Payload, whole: bool) -> Payload:
+    asked: Payload = {}
+    for name, field in FIELDS.items():
+        if field.fate == REFUSED and payload.get(name):
+            raise field.refusal(knob=f"`{name}`", reason=field.told, remedy=field.remedy)
+        if field.read is not None and (whole or field.prompt):
+            for key, value in field.read(payload).items():
+                asked[key] = {**asked.get(key, {}), **value} if isinstance(value, dict) else value
     return asked
 
 
-def prompt(payload: dict[str, Any]) -> dict[str, Any]:
-    """The part of the child's request that makes the prompt: all that counts as input."""
-    return {"model": payload["model"], "messages": messages(payload), **_tools(payload), **_thinking(payload),
-            **_output_format(payload)}
-
-
-def messages(payload: dict[str, Any]) -> list[dict[str, Any]]:
-    """The turns: system text first, and each tool's result right after the call it answers."""
-    given = objects(payload, "messages")
-    if not given:
-        raise RequestRefused("`messages` must hold at least one message")
-    turns = _system(payload)
-    open_calls: list[str] = []
-    numbered = [(_role(message, position), _blocks(message, position)) for position, message in enumerate(given)]
-    for role, same in groupby(numbered, key=lambda pair: pair[0]):
-        blocks = [block for _, more in same for block in more]
-        if role == "assistant":
-            turn, open_calls = _assistant(blocks)
-            turns.append(turn)
-        elif role == "user":
-            turns.extend(_user(blocks, open_calls))
-            open_calls = []
-        else:
-            turns.append({"role": role, "content": plain_text(blocks)})
-    return turns
-
-
-def _max_tokens(payload: dict[str, Any]) -> int:
+def _max_tokens(payload: Payload) -> Payload:
     limit = payload.get("max_tokens")
     if limit is None:
         raise RequestRefused("`max_tokens` is missing: say how many tokens the answer may have, at least 1")
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         refuse("max_tokens", "a whole number, at least 1", limit)
-    return limit
+    return {"max_tokens": limit}
 
 
-def _system(payload: dict[str, Any]) -> list[dict[str, Any]]:
-    system = payload.get("system")
-    if isinstance(system, list):
-        blocks = objects(payload, "system")
-        for position, block in enumerate(blocks):
-            if block.get("type") != "text":
-                refuse(f"system[{position}].type", "\"text\"", block.get("type"))
-        words = plain_text(blocks)
-    else:
-        words = text(payload, "system")
-    return [{"role": "system", "content": words}] if words else []
+def _number(name: str) -> Callable[[Payload], Payload]:
+    def read(payload: Payload) -> Payload:
+        value = number(payload, name)
+        return {} if value is None else {name: value}
+    return read
 
 
-def _role(message: dict[str, Any], position: int) -> str:
-    role = message.get("role")
-    if not isinstance(role, str) or role not in ROLES:
-        refuse(f"messages[{position}].role", "user or assistant", role)
-    return ROLES[role]
+def _stream(payload: Payload) -> Payload:
+    boolean(payload, "stream", default=False)
+    return {}
 
 
-def _blocks(message: dict[str, Any], position: int) -> list[dict[str, Any]]:
-    """A message's content as blocks, each with its place for refusals."""
-    content = message.get("content")
-    where = f"messages[{position}]."
-    if isinstance(content, str):
-        return [{"type": "text", "text": content, "where": where}]
-    if content is not None and not isinstance(content, list):
-        refuse(f"{where}content", "a string or a list of blocks", content)
-    return [{**block, "where": f"{where}content[{number_of_block}]."}
-            for number_of_block, block in enumerate(objects(message, "content", where))]
+def _stops(payload: Payload) -> Payload:
+    stops = [stop for stop in strings(payload, "stop_sequences") if stop]
+    return {"stop": stops} if stops else {}
 
 
-def _assistant(blocks: list[dict[str, Any]]) -> tuple[dict[str, Any], list[str]]:
-    """The assistant's turn, and the ids of its calls."""
-    calls = [_call(block) for block in blocks if block.get("type") == "tool_use"]
-    thoughts = [text(block, "thinking", block["where"]) for block in blocks if block.get("type") == "thinking"]
-    said = [block for block in blocks if block.get("type") not in ("tool_use", "thinking", "redacted_thinking")]
-    turn: dict[str, Any] = {"role": "assistant", "content": plain_text(said)}
-    if any(thoughts):
-        turn["reasoning_content"] = "\n".join(thoughts)
-    if calls:
-        turn["tool_calls"] = calls
-    return turn, [call["id"] for call in calls]
-
-
-def _call(block: dict[str, Any]) -> dict[str, Any]:
-    where = block["where"]
-    for field in ("id", "name"):
-        if not text(block, field, where):
-            refuse(f"{where}{field}", "a non-empty string", block.get(field))
-    arguments = dumps(mapping(block, "input", where)).decode()
-    return {"id": block["id"], "type": "function", "function": {"name": block["name"], "arguments": arguments}}
-
-
-def _user(blocks: list[dict[str, Any]], open_calls: list[str]) -> list[dict[str, Any]]:
-    """Results in the order of the calls they answer, then one user turn with everything else."""
-    results: dict[str, str] = {}
-    for block in blocks:
-        if block.get("type") == "tool_result":
-            answered = text(block, "tool_use_id", block["where"])
-            if not answered or answered in results:
-                refuse(f"{block['where']}tool_use_id", "the id of a call that has no other result", answered)
-            results[answered] = tool_result_text(block)
-    turns: list[dict[str, Any]] = [
-        {"role": "tool", "tool_call_id": call, "content": results.pop(call, NO_RESULT)} for call in open_calls]
-    turns += [{"role": "tool", "tool_call_id": call, "content": words} for call, words in results.items()]
-    rest = [block for block in blocks if block.get("type") != "tool_result"]
-    if rest or not turns:
-        turns.append({"role": "user", "content": shown_parts(rest)})
-    return turns
-
-
-def _tools(payload: dict[str, Any]) -> dict[str, Any]:
-    tools = [_tool(tool, f"tools[{position}].") for position, tool in enumerate(objects(payload, "tools"))]
-    choice = mapping(payload, "tool_choice")
-    asked: dict[str, Any] = {"tools": tools} if tools else {}
-    if choice:
-        asked |= _tool_choice(choice, [tool["function"]["name"] for tool in tools])
-    return asked
-
-
-def _tool(tool: dict[str, Any], where: str) -> dict[str, Any]:
-    if tool.get("type") not in (None, "custom") and "input_schema" not in tool:
-        raise KnobRefused(knob=f"the tool type {tool['type']!r}", reason="no such tool runs on this server",
-                          remedy="send tools of your own, with name and input_schema")
-    name = text(tool, "name", where)
-    if not name:
-        refuse(f"{where}name", "a non-empty string", tool.get("name"))
-    function = {"name": name, "parameters": mapping(tool, "input_schema", where)}
-    if text(tool, "description", where):
-        function["description"] = tool["description"]
-    return {"type": "function", "function": function}
-
-
-def _tool_choice(choice: dict[str, Any], names: list[str]) -> dict[str, Any]:
-    kind = choice.get("type")
-    asked: dict[str, Any] = {}
-    if kind in ("auto", "none") and not names:
-        return {}
-    if kind == "tool":
-        name = text(choice, "name", "tool_choice.")
-        if name not in names:
-            refuse("tool_choice.name", "the name of one of `tools`", name)
-        asked["tool_choice"] = {"type": "function", "function": {"name": name}}
-    elif kind in ("auto", "any", "none"):
-        if not names:
-            raise RequestRefused("`tool_choice` \"any\" needs `tools` to choose from")
-        asked["tool_choice"] = {"auto": "auto", "any": "required", "none": "none"}[kind]
-    else:
-        refuse("tool_choice.type", "auto, any, none or tool", kind)
-    if boolean(choice, "disable_parallel_tool_use", default=False):
-        asked["parallel_tool_calls"] = False
-    return asked
-
-
-def _thinking(payload: dict[str, Any]) -> dict[str, Any]:
+def _thinking(payload: Payload) -> Payload:
     thinking = mapping(payload, "thinking")
     if not thinking:
         return {}
-    kind = thinking.get("type")
-    if kind not in ("enabled", "adaptive", "between_tools", "disabled"):
-        refuse("thinking.type", "enabled, adaptive, between_tools or disabled", kind)
-    return {"chat_template_kwargs": {"enable_thinking": kind != "disabled"}}
+    kind = _one_of(thinking, "type", "thinking.", THINKING)
+    if thinking.get("display") is not None:
+        _one_of(thinking, "display", "thinking.", DISPLAYS)
+    asked: Payload = {"chat_template_kwargs": {"enable_thinking": kind != "disabled"}}
+    budget = integer(thinking, "budget_tokens", "thinking.")
+    if budget is not None and budget < 1:
+        refuse("thinking.budget_tokens", "a whole number, at least 1", budget)
+    if budget is not None and kind == "enabled":
+        asked["thinking_budget_tokens"] = budget
+    return asked
 
 
-def _output_format(payload: dict[str, Any]) -> dict[str, Any]:
-    """A JSON schema for the answer, from `output_config.format` or the older `output_format`."""
-    wanted = mapping(mapping(payload, "output_config"), "format", "output_config.") or mapping(payload, "output_format")
+def _output_config(payload: Payload) -> Payload:
+    config = mapping(payload, "output_config")
+    asked = _format(mapping(config, "format", "output_config."), "output_config.format.")
+    if config.get("effort") is not None:
+        asked["chat_template_kwargs"] = {
+            "reasoning_effort": _one_of(config, "effort", "output_config.", EFFORTS)}
+    return asked
+
+
+def _output_format(payload: Payload) -> Payload:
+    return _format(mapping(payload, "output_format"), "output_format.")
+
+
+def _format(wanted: Payload, where: str) -> Payload:
+    """A JSON schema for the answer."""
     if not wanted:
         return {}
     if wanted.get("type") != "json_schema":
-        refuse("output_config.format.type", "\"json_schema\"", wanted.get("type"))
-    schema = mapping(wanted, "schema", "output_config.format.")
+        refuse(f"{where}type", "\"json_schema\"", wanted.get("type"))
+    schema = mapping(wanted, "schema", where)
     return {"response_format": {"type": "json_schema",
                                 "json_schema": {"name": "format", "strict": True, "schema": schema}}}
+
+
+def _one_of(holder: Payload, name: str, where: str, allowed: tuple[str, ...]) -> str:
+    value = holder.get(name)
+    if not isinstance(value, str) or value not in allowed:
+        refuse(where + name, f"{', '.join(allowed[:-1])} or {allowed[-1]}", value)
+    return value
+
+
+def _passed_over(told: str) -> Field:
+    return Field(IGNORED, told=told)
+
+
+def _refused(told: str, remedy: str) -> Field:
+    return Field(REFUSED, told=told, remedy=remedy)
+
+
+FIELDS: dict[str, Field] = {
+    "model": Field(PASSED, lambda payload: {"model": payload["model"]}, prompt=True),
+    "max_tokens": Field(PASSED, _max_tokens),
+    "messages": Field(TRANSLATED, lambda payload: {"messages": messages(payload)}, prompt=True),
+    "system": Field(TRANSLATED, prompt=True),  # with the messages, whose first it becomes
+    "thinking": Field(TRANSLATED, _thinking, prompt=True),
+    "output_config": Field(TRANSLATED, _output_config, prompt=True),
+    "output_format": Field(TRANSLATED, _output_format, prompt=True),
+    "tools": Field(TRANSLATED, tools, prompt=True),  # later than the format, whose place a forced tool takes
+    "tool_choice": Field(TRANSLATED, prompt=True),  # with the tools, which it may narrow
+    "stop_sequences": Field(TRANSLATED, _stops),
+    "temperature": Field(PASSED, _number("temperature")),
+    "top_p": Field(PASSED, _number("top_p")),
+    "top_k": Field(PASSED, _number("top_k")),
+    "stream": Field(TRANSLATED, _stream),
+    "cache_control": _passed_over("the engine keeps the beginning of a conversation by itself"),
+    "context_management": _passed_over("the conversation is never shortened behind your back"),
+    "compaction": _passed_over("the conversation is never shortened behind your back"),
+    "metadata": _passed_over("nobody is watched by it"),
+    "service_tier": _passed_over("there is one tier"),
+    "speed": _passed_over("there is one speed"),
+    "inference_geo": _passed_over("everything runs on this machine"),
+    "billing_policy": _passed_over("nothing is billed"),
+    "diagnostics": _passed_over("prompts are not compared"),
+    "fallbacks": _passed_over("the model that is asked for answers, or nothing does"),
+    "fallback_credit_token": _passed_over("nothing is billed"),
+    "user_profile_id": _passed_over("API keys say who is who"),
+    "workspace_id": _passed_over("there is one workspace"),
+    "container": _refused("no code runs on this server", "leave it out, and run tools where you are"),
+    "mcp_servers": _refused("this server calls no others for a conversation",
+                            "call them where you are, and send their tools in `tools`"),
+    "thread": Field(REFUSED, told="conversations are not kept here", remedy="send all of it in `messages`",
+                    refusal=ThreadRefused),
+}
+"""In the order in which they are read."""

@@ -4,7 +4,15 @@ from collections.abc import Callable
 from typing import Any
 
 from blazar.proxy.assemble import Assembler
-from blazar.proxy.dialects.anthropic_render import error_envelope, message_head, stopped, tool_use, usage_of
+from blazar.proxy.dialects.anthropic_render import (
+    Signature,
+    error_envelope,
+    message_head,
+    stopped,
+    tool_use,
+    usage_of,
+)
+from blazar.proxy.dialects.anthropic_request import hides_thoughts
 from blazar.proxy.exchange import Exchange, Usage
 from blazar.proxy.json import dumps
 
@@ -29,6 +37,9 @@ class AnthropicTranslator:
         """The kind of the open block."""
         self._sent = 0
         """Characters sent of the first call's arguments."""
+        self._hidden = hides_thoughts(exchange.payload)
+        self._signature = Signature()
+        """Of the open block of thinking."""
         self._late: list[tuple[str, str]] = []
         """Text and thinking that came after a tool call: (kind, words)."""
 
@@ -89,6 +100,10 @@ class AnthropicTranslator:
     def _words(self, kind: str, words: str) -> list[bytes]:
         """More words of a text or thinking block, which opens when it is not the open one."""
         events = [] if self._open == kind else self._begin(kind, EMPTY_BLOCKS[kind])
+        if kind == "thinking":
+            self._signature.feed(words)
+            if self._hidden:
+                return events
         return [*events, self._delta({"type": f"{kind}_delta", kind: words})]
 
     def _advance_first_call(self, at_end: bool = False) -> list[bytes]:
@@ -112,8 +127,12 @@ class AnthropicTranslator:
     def _end_block(self) -> list[bytes]:
         if self._open is None:
             return []
+        events = []
+        if self._open == "thinking":
+            events.append(self._delta({"type": "signature_delta", "signature": self._signature.text()}))
+            self._signature = Signature()
         self._open = None
-        return [_event("content_block_stop", index=self._index)]
+        return [*events, _event("content_block_stop", index=self._index)]
 
     def _delta(self, delta: dict[str, Any]) -> bytes:
         return _event("content_block_delta", index=self._index, delta=delta)

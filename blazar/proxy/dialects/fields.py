@@ -26,11 +26,11 @@ def model_name(payload: dict[str, Any]) -> str:
     return name
 
 
-def boolean(payload: dict[str, Any], field: str, default: bool) -> bool:
+def boolean(payload: dict[str, Any], field: str, default: bool, where: str = "") -> bool:
     value = payload.get(field)
     if value is None:
         return default
-    return value if isinstance(value, bool) else refuse(field, "true or false", value)
+    return value if isinstance(value, bool) else refuse(where + field, "true or false", value)
 
 
 def text(payload: dict[str, Any], field: str, where: str = "") -> str:

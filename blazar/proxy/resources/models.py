@@ -3,13 +3,13 @@
 import time
 from typing import Any
 
-from blazar.proxy.dialects import ollama_listing, openai
+from blazar.proxy.dialects import anthropic_listing, ollama_listing, openai, queries
 from blazar.proxy.dialects.fields import model_name
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.json import dumps, load_object
 from blazar.proxy.request import Request
 from blazar.proxy.routed import loaded_models
-from blazar.proxy.routes import Route
+from blazar.proxy.routes import Route, spoken
 from blazar.store.name import parse
 from blazar.store.resolve import is_alias
 from blazar.transport import ROUTER, Endpoint
@@ -18,12 +18,17 @@ OPENAI_LIST = "/v1/models/"
 
 
 def openai_list(gateway: Gateway, request: Request, route: Route) -> None:
-    request.answer(200, dumps(openai.models(_listed(gateway, request), _loaded(gateway))))
+    listed, loaded = _listed(gateway, request), _loaded(gateway)
+    if spoken(route.dialect, request.headers) == "anthropic":
+        request.answer(200, anthropic_listing.models(listed, loaded, queries.fields(request.query)))
+    else:
+        request.answer(200, dumps(openai.models(listed, loaded)))
 
 
 def openai_model(gateway: Gateway, request: Request, route: Route) -> None:
     name = _allowed_name(gateway, request, request.path.removeprefix(OPENAI_LIST))
-    request.answer(200, dumps(openai.model(name, gateway.directory.models[name], _loaded(gateway).get(name))))
+    tell = anthropic_listing.model if spoken(route.dialect, request.headers) == "anthropic" else openai.model
+    request.answer(200, dumps(tell(name, gateway.directory.models[name], _loaded(gateway).get(name))))
 
 
 def tags(gateway: Gateway, request: Request, route: Route) -> None:

@@ -18,6 +18,7 @@ const refused = await client.messages.create({ ...asked, model: 'nobody' }).catc
 
 console.log(JSON.stringify({
   whole: whole.content[0].text, streamed, final: final.content[0].text,
-  counted: [whole.usage.output_tokens, final.usage.output_tokens], input: [whole.usage.input_tokens, counted.input_tokens],
+  counted: [whole.usage.output_tokens, final.usage.output_tokens],
+  input: [whole.usage.input_tokens + whole.usage.cache_read_input_tokens, counted.input_tokens],
   refused: [refused.constructor.name, refused.status],
 }));

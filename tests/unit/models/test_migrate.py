@@ -131,3 +131,8 @@ def test_a_folder_in_its_place_is_refused_with_words(tmp_path):
     (tmp_path / "blazar.db").mkdir()
     with pytest.raises(DatabaseUnusable, match="cannot be opened"):
         migrate(tmp_path / "blazar.db")
+
+
+def test_no_number_is_left_out():
+    """A step that came later with a lower number would never run on a database that is further already."""
+    assert list(known_steps()) == list(range(1, NEWEST + 1))

@@ -11,6 +11,7 @@ from tests.support.wire import dialects
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\nrest").decode()
 HELLO = [{"role": "user", "content": "hi"}]
 TOOL = {"name": "f", "description": "d", "input_schema": {"type": "object", "$defs": {"B": {"type": "integer"}}}}
+OTHER = {"name": "g", "input_schema": {"type": "object"}}
 
 
 def parse(**fields):
@@ -57,12 +58,27 @@ def words(text):
     ({"temperature": "hot"}, "`temperature`"), ({"stream": "yes"}, "`stream`"), ({"tools": [{}]}, r"`tools\[0\].name`"),
     ({"tool_choice": "auto"}, "`tool_choice` must be an object"),
     ({"tool_choice": {"type": "x"}}, "auto, any, none or tool"),
-    ({"tools": [TOOL], "tool_choice": {"type": "tool"}}, "`tool_choice.name`"),
+    ({"tools": [TOOL], "tool_choice": {"type": "tool"}}, "`tool_choice.name` is missing"),
+    ({"tools": [TOOL], "tool_choice": {"type": "auto", "disable_parallel_tool_use": 1}}, "`tool_choice.disable_para"),
+    ({"tools": [{**TOOL, "strict": "x"}]}, r"`tools\[0\].strict`"),
+    ({"tools": [{**TOOL, "type": 5}]}, r"`tools\[0\].type`"),
     ({"tools": [TOOL], "tool_choice": {"type": "tool", "name": "g"}}, 'one of `tools`, not "g"'),
     ({"tool_choice": {"type": "any"}}, "needs `tools`"), ({"thinking": {"type": "some"}}, "`thinking.type`"),
     ({"messages": [user({"type": "image", "source": {"type": "base64", "data": "!!!"}})]}, "not base64"),
-    ({"messages": [user({"type": "image", "source": {"type": "url", "url": "http://127.0.0.1/"}})]}, "public"),
-    ({"messages": [user({"type": "image"})]}, "source.type` must be base64 or url"),
+    *(({"messages": [user({"type": "image", "source": source})]}, "fetches nothing.*base64")
+      for source in [{"type": "url", "url": url} for url in ("http://127.0.0.1/", "https://example.com/x.png",
+                                                             "file:///etc/hostname", "")]),
+    ({"messages": [user({"type": "image", "source": {"type": "file", "file_id": "f"}})]}, "keeps no files"),
+    ({"messages": [user({"type": "image"})]}, "source.type` must be base64"),
+    *(({"messages": [user({"type": "document", "source": {"type": kind}})]}, why)
+      for kind, why in [("base64", "not PDF; take the text"), ("url", "fetches nothing"), ("file", "keeps no files"),
+                        (None, r"`messages\[0\].content\[0\].source.type` must be text or content")]),
+    ({"thinking": {"type": "enabled", "budget_tokens": 0}}, "`thinking.budget_tokens` must be a whole number, at"),
+    ({"thinking": {"type": "enabled", "budget_tokens": "9"}}, "`thinking.budget_tokens`"),
+    ({"thinking": {"type": "adaptive", "display": "loud"}}, "summarized or omitted"),
+    ({"output_config": {"effort": "huge"}}, "`output_config.effort` must be low"),
+    ({"mcp_servers": [{"type": "url"}]}, "`mcp_servers` is not available here"),
+    ({"container": "c"}, "`container`"), ({"thread": {"id": "t"}}, "`thread`"),
     ({"output_config": {"format": {"type": "xml"}}}, "output_config.format.type")])
 def test_refusals_name_the_field(fields, why):
     with pytest.raises(RequestRefused, match=why):
@@ -72,11 +88,6 @@ def test_refusals_name_the_field(fields, why):
 def test_max_tokens_must_be_there():
     with pytest.raises(RequestRefused, match="`max_tokens` is missing"):
         dialects()["anthropic"].parse("messages", b'{"model":"m","messages":[]}', {}, "r1")
-
-
-def test_a_tool_of_the_service_is_refused_and_not_ignored():
-    with pytest.raises(KnobRefused, match="web_search"):
-        parse(tools=[{"type": "web_search_20250305", "name": "web_search"}])
 
 
 def test_nulls_are_absent():
@@ -103,8 +114,20 @@ def test_the_developer_is_the_system():
 
 def test_thinking():
     enabled = {"type": "enabled", "budget_tokens": 1024}
-    assert asked(thinking=enabled)["chat_template_kwargs"] == {"enable_thinking": True}
+    found = asked(thinking=enabled)
+    assert (found["chat_template_kwargs"], found["thinking_budget_tokens"]) == ({"enable_thinking": True}, 1024)
+    adaptive = asked(thinking={"type": "adaptive"})
+    assert adaptive == {"messages": HELLO, "chat_template_kwargs": {"enable_thinking": True}}
     assert asked(thinking={"type": "disabled"})["chat_template_kwargs"] == {"enable_thinking": False}
+
+
+def test_effort_goes_to_the_template_beside_the_switch():
+    assert asked(output_config={"effort": "low"}, thinking={"type": "adaptive"})["chat_template_kwargs"] == {
+        "enable_thinking": True, "reasoning_effort": "low"}
+
+
+def test_what_is_refused_may_be_there_and_empty():
+    assert asked(mcp_servers=[], container=None) == {"messages": HELLO}
 
 
 @pytest.mark.parametrize("fields", [{"output_config": {"format": {"type": "json_schema", "schema": {"$defs": {}}}}},
@@ -124,11 +147,32 @@ def test_tools():
 @pytest.mark.parametrize(("choice", "wanted"), [
     ({"type": "auto"}, {"tool_choice": "auto"}), ({"type": "any"}, {"tool_choice": "required"}),
     ({"type": "none"}, {"tool_choice": "none"}),
-    ({"type": "tool", "name": "f"}, {"tool_choice": {"type": "function", "function": {"name": "f"}}}),
     ({"type": "auto", "disable_parallel_tool_use": True}, {"tool_choice": "auto", "parallel_tool_calls": False})])
 def test_tool_choice(choice, wanted):
-    found = asked(tools=[TOOL], tool_choice=choice)
+    found = asked(tools=[TOOL, OTHER], tool_choice=choice)
     assert {key: found[key] for key in found if key not in ("messages", "tools")} == wanted
+
+
+@pytest.mark.parametrize(("tools", "choice"), [
+    ([OTHER, TOOL], {"type": "tool", "name": "f", "disable_parallel_tool_use": True}), ([TOOL], {"type": "any"})])
+def test_a_forced_tool_binds_its_schema(tools, choice):
+    """FC-10: what the engine holds to is a format of the answer, so that is the schema of the one tool."""
+    found = asked(tools=tools, tool_choice=choice, output_config={"format": {"type": "json_schema", "schema": {}}})
+    assert [tool["function"]["name"] for tool in found["tools"]] == ["f"]
+    assert found["tools"][0]["function"]["parameters"] == TOOL["input_schema"]
+    assert found["response_format"] == {"type": "json_schema", "json_schema": {
+        "name": "f", "strict": True, "schema": TOOL["input_schema"]}}
+    assert found["tool_choice"] == "none" and parse(tools=tools, tool_choice=choice).forced == "f"
+    assert parse(tools=[TOOL, OTHER], tool_choice={"type": "any"}).forced == parse(tools=[TOOL]).forced == ""
+
+
+@pytest.mark.parametrize(("kind", "why"), [
+    ("web_search_20250305", "no such tool runs on this server"), ("code_execution_20260521", "no such tool runs"),
+    ("mcp_toolset", "no such tool runs"), ("bash_20250124", "by heart"), ("text_editor_20250728", "by heart"),
+    ("memory_20250818", "by heart"), ("computer_toolset_20260801", "by heart"), ("novelty", "no such tool runs")])
+def test_tools_that_are_not_the_clients_own(kind, why):
+    with pytest.raises(KnobRefused, match=f"{kind}.*{why}.*input_schema"):
+        parse(tools=[{"type": kind, "name": "x", "input_schema": {}}])
 
 
 def test_a_choice_without_tools():
@@ -156,6 +200,7 @@ def test_the_assistants_blocks():
     (result("t1", "15C"), "15C"), (result("t1", [words("a"), words("b")]), "a\nb"), (result("t1", []), ""),
     (result("t1"), ""), (result("t1", None), ""), (result("t1", "no", is_error=True), "Error: no"),
     (result("t1", [{"type": "image", "source": {"type": "base64", "data": PNG}}, words("a")]), "[image]\na"),
+    (result("t1", [{"type": "document", "source": {"type": "base64", "data": "x" * 999}}]), "[document]"),
     (result("t1", [{"type": "tool_reference", "tool_name": "Read"}]), '[tool_reference: {"tool_name":"Read"}]')])
 def test_results(block, text):
     """FC-17."""
@@ -201,9 +246,8 @@ def test_results_that_make_no_sense(blocks):
 def test_text_and_images_keep_their_order():
     url = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
-    web = {"type": "image", "source": {"type": "url", "url": "https://example.com/x.png"}}
-    assert turns(user(words("a"), image, words("b"), web))[0]["content"] == [
-        words("a"), url, words("b"), {"type": "image_url", "image_url": {"url": "https://example.com/x.png"}}]
+    inline = {"type": "image", "source": {"type": "url", "url": f"data:image/png;base64,{PNG}"}}
+    assert turns(user(words("a"), image, words("b"), inline))[0]["content"] == [words("a"), url, words("b"), url]
 
 
 @pytest.mark.parametrize(("block", "text"), [
@@ -211,8 +255,7 @@ def test_text_and_images_keep_their_order():
      "T\nbody"),
     ({"type": "document", "source": {"type": "content", "content": [words("a"), words("b")]}}, "a\nb"),
     ({"type": "document", "source": {"type": "content", "content": "a"}}, "a"),
-    ({"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "x" * 999}},
-     "[document]"),
+    ({"type": "compaction", "content": "so far"}, "so far"),
     ({"type": "search_result", "source": "s", "title": "t", "content": [words("a")]}, "t\ns\na"),
     ({"type": "novelty", "x": "y" * 500}, '[novelty: {"x":"' + "y" * 194 + "...]")])
 def test_other_blocks_become_text_or_a_placeholder(block, text):

@@ -1,7 +1,9 @@
 """The events an Anthropic client gets, checked as a grammar, and the buffered answer beside them."""
 
+import hashlib
 import json
 import random
+from base64 import b64encode
 
 import pytest
 
@@ -30,13 +32,15 @@ def both(chunks, **fields):
     data = sse(chunks)
     events = anthropic_events(streamed(exchange(**fields), data))
     whole = json.loads(buffered(exchange(**fields), data))
-    assert anthropic_blocks(events) == whole["content"]
+    blocks = anthropic_blocks(events)
+    assert [{**block, "id": 0} for block in blocks] == [{**block, "id": 0} for block in whole["content"]]
     ending = {key: whole[key] for key in ("stop_reason", "stop_sequence")}
     assert events[-2]["delta"] == ending and events[-2]["usage"] == whole["usage"]
     return whole["content"], ending["stop_reason"], ending["stop_sequence"]
 
 
-THOUGHT = {"type": "thinking", "thinking": "ab", "signature": ""}
+SIGNED = b64encode(hashlib.sha256(b"ab").digest()).decode()
+THOUGHT = {"type": "thinking", "thinking": "ab", "signature": SIGNED}
 WORDS = {"type": "text", "text": "xy"}
 
 
@@ -111,6 +115,26 @@ def test_a_stop_sequence_of_the_caller(named, ending):
     assert both([chunk("xy"), last])[1:] == ("end_turn", None)
 
 
+FORCED = {"tools": [{"name": "f", "input_schema": {"type": "object"}}], "tool_choice": {"type": "tool", "name": "f"}}
+
+
+@pytest.mark.parametrize(("chunks", "content", "reason"), [
+    ([chunk(reasoning_content="ab"), chunk("\n"), chunk(' {"n"'), chunk(":1}"), chunk(reason="stop")],
+     [THOUGHT, {"name": "f", "input": {"n": 1}}], "tool_use"),
+    ([chunk("\n"), chunk(tool_calls=[call(0, '{"n":1}', "t", "f")], reason="tool_calls")],
+     [{"id": "t", "name": "f", "input": {"n": 1}}], "tool_use"),
+    ([chunk(reason="stop")], [], "end_turn")])
+def test_the_text_of_a_forced_tool_is_its_call(chunks, content, reason):
+    found = both([*chunks, counts()], **FORCED)
+    assert [{**block, **wanted} for block, wanted in zip(found[0], content, strict=True)] == found[0]
+    assert found[1] == reason and all(block["id"] for block in found[0] if block["type"] == "tool_use")
+
+
+def test_a_forced_call_that_was_cut_off_says_so():
+    last = json.loads(buffered(exchange(**FORCED), sse([chunk('{"n":'), chunk(reason="length")])))
+    assert (last["stop_reason"], last["content"][0]["input"]) == ("max_tokens", {"_unparsed": '{"n":'})
+
+
 def test_broken_arguments_stay_visible():
     data = sse([chunk(tool_calls=[call(0, "{city:", "a", "f")]), chunk(reason="tool_calls")])
     assert b'"partial_json":"{city:"' in streamed(exchange(), data)
@@ -119,28 +143,51 @@ def test_broken_arguments_stay_visible():
 
 @pytest.mark.parametrize("seed", range(30))
 def test_any_order_of_pieces_makes_a_well_formed_stream(seed):
-    """Streamed and buffered agree on every block of a kind, whatever a child sends in whatever order."""
+    """Streamed and buffered agree on every block, whatever a child sends in whatever order, and nothing is lost."""
     chance = random.Random(seed)
     arguments = {index: ['{"n"', ":", str(index), "}"] for index in range(chance.randrange(4))}
     chunks = [chunk(tool_calls=[call(index, "", f"id{index}", f"f{index}")]) for index in arguments]
+    sent = []
     for _ in range(30):
         kind = chance.choice(["text", "thinking", "call"])
         if kind == "call" and any(arguments.values()):
             index = chance.choice([index for index, left in arguments.items() if left])
             chunks.append(chunk(tool_calls=[call(index, arguments[index].pop(0))]))
         else:
-            chunks.insert(chance.randrange(len(chunks) + 1), chunk(chance.choice(["a", "b", "\n"]))
-                          if kind == "text" else chunk(reasoning_content=chance.choice(["c", "d"])))
+            sent.append(chance.choice("ab\n" if kind == "text" else "cd"))
+            chunks.insert(chance.randrange(len(chunks) + 1), chunk(sent[-1]) if kind == "text" else
+                          chunk(reasoning_content=sent[-1]))
     chunks += [chunk(tool_calls=[call(index, "".join(left))]) for index, left in arguments.items()]
     data = sse([*chunks, chunk(reason="stop"), counts()])
     blocks = anthropic_blocks(anthropic_events(streamed(exchange(), data, seed)))
     whole = json.loads(buffered(exchange(), data))["content"]
-    for kind, field in [("text", "text"), ("thinking", "thinking")]:
-        assert "".join(block[field] for block in blocks if block["type"] == kind) == "".join(
-            block[field] for block in whole if block["type"] == kind)
-    assert [block for block in blocks if block["type"] == "tool_use"] == [
-        block for block in whole if block["type"] == "tool_use"]
+    assert blocks == whole
+    for kind, told in [("text", "ab\n"), ("thinking", "cd")]:
+        said = "".join(block[kind] for block in whole if block["type"] == kind)
+        assert sorted(said) == sorted(words for words in sent if words in told)
     assert [block["input"] for block in whole if block["type"] == "tool_use"] == [{"n": index} for index in arguments]
+
+
+def test_thinking_may_be_hidden():
+    hidden = {"type": "thinking", "thinking": "", "signature": SIGNED}
+    chunks = [chunk(reasoning_content="a"), chunk(reasoning_content="b"), chunk("xy")]
+    assert both(chunks, thinking={"type": "adaptive", "display": "omitted"})[0] == [hidden, WORDS]
+    assert both(chunks, thinking={"type": "adaptive", "display": "summarized"})[0] == [THOUGHT, WORDS]
+
+
+def test_each_thought_has_its_own_signature():
+    content, _, _ = both([chunk(reasoning_content="ab"), chunk("xy"), chunk(reasoning_content="c")])
+    assert [block["type"] for block in content] == ["thinking", "text", "thinking"]
+    assert content[0] == THOUGHT and content[2]["signature"] not in ("", SIGNED)
+
+
+def test_what_was_in_the_engines_cache_is_told_apart():
+    """FC-18: all of the input is the sum."""
+    cached = {**counts(7, 3), "usage": {"prompt_tokens": 7, "completion_tokens": 3,
+                                        "prompt_tokens_details": {"cached_tokens": 5}}}
+    usage = anthropic_events(streamed(exchange(), sse([chunk("a"), cached])))[-2]["usage"]
+    assert usage == {"input_tokens": 2, "output_tokens": 3, "cache_creation_input_tokens": 0,
+                     "cache_read_input_tokens": 5}
 
 
 @pytest.mark.parametrize(("error", "status", "kind"), [
