@@ -56,7 +56,7 @@ class Fleet:
     # -- asked from outside ------------------------------------------------------------------------------
 
     def ensure_ready(self, place: str, waiter: Waiter, is_spare: bool = False) -> None:
-        """Load the model and tell `waiter`; one that `is_spare` is loaded at once, into free room, or not at all."""
+        """Load the model and tell `waiter`; one that `is_spare` is loaded into free room, or not at all."""
         if self._stopping:
             waiter(None, ShuttingDown())
         elif self._routed is not None:
