@@ -29,7 +29,8 @@ MESSAGES = {
     # kind: (who sends it, fields, fields of the answer or None for a note)
     "hello": ("gateway, cli", "role pid leases", "config snapshot version usage: {day tokens: API key -> count}"),
     "snapshot": ("supervisor", "snapshot", None),
-    "ensure_ready": ("gateway, cli", "model, ctx: tokens that it shall read at least (0 = as it comes)", "endpoint"),
+    "ensure_ready": ("gateway, cli", "model; ctx: tokens that it shall read at least (0 = as it comes); shown: whether "
+                     "it is to see or to hear", "endpoint"),
     "drain": ("supervisor", "child_id", ""),
     "usage": ("supervisor", "", "children: child_id -> {in_flight last_used}"),
     "report": ("gateway", "children: child_id -> {in_flight last_used}; usage: [{key day requests prompt_tokens "

@@ -346,11 +346,25 @@ class NotCapable(RequestRefused):
     slug = "model-not-capable"
 
 
+class NotShown(RequestRefused):
+    """{model} cannot be shown {what}: {reason}; {remedy}"""
+
+    slug = "model-cannot-see"
+
+
 class InputTooLong(RequestRefused):
     """input {number} of {count} is {tokens} tokens long, and {model} takes at most {limit}; shorten it, or send it in
     parts"""
 
     slug = "input-too-long"
+
+
+class DocumentTooLong(RequestRefused):
+    """the document is {tokens} tokens long, and {model} takes at most {limit} with late chunking: {lever}; send it in
+    several requests"""
+
+    slug = "document-too-long"
+    status = 413
 
 
 class PreviousMissing(RequestRefused):

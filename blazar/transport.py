@@ -46,6 +46,8 @@ class Endpoint:
     size_vram: int
     keep_alive: float
     ready_at: float
+    projector: bool = False
+    """Whether it can be shown something: its projector is loaded."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -1,5 +1,6 @@
 """What the hand-written pages name must exist: files, names in them, verbs, targets of make; examples are right."""
 
+import json
 import re
 from pathlib import Path
 
@@ -10,18 +11,22 @@ from blazar.config.environment import misspelt
 from blazar.config.keys.speculative import FAMILIES
 from blazar.config.load import load
 from blazar.config.registry import SETTINGS
+from blazar.config.tables.overrides import FIELDS
 from blazar.errors import ModelfileRefused
+from blazar.proxy.dialects import images, media, openai_embeddings
 from blazar.store import modelfile
 from blazar.store.create import GO_IGNORED
 from blazar.store.parameters import KINDS
 from blazar.supervisor.loader import NO_ENGINE
+from tests.support.config_files import load_text
 
 ROOT = Path(__file__).parent.parent
 OF_FILES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/modelfiles.md")
 """Pages in which what looks like the path of a file is one of ours."""
 
 PAGES = (*OF_FILES, "docs/models.md", "docs/engines.md", "docs/tools.md", "docs/speculation.md", "docs/children.md",
-         "docs/responses.md", "docs/ollama.md", "docs/openai.md", "docs/anthropic.md")
+         "docs/responses.md", "docs/ollama.md", "docs/openai.md", "docs/anthropic.md", "docs/vision.md",
+         "docs/embeddings.md")
 
 
 @pytest.mark.parametrize("page", OF_FILES)
@@ -97,3 +102,25 @@ def test_the_page_on_speculation_knows_every_family_and_settings_that_exist(tmp_
     assert named - set(SETTINGS) == set() and len(named) >= 9
     (tmp_path / "config.toml").write_text(re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0])
     assert load(tmp_path / "config.toml", {}).warnings == ()
+
+
+def test_the_page_on_pictures_has_the_limits_as_they_are():
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", (ROOT / "docs/vision.md").read_text(), re.MULTILINE)
+    limits = {what.strip(): limit.strip() for what, limit in rows}
+    assert limits["pictures, sounds and films in one request"] == str(media.MOST)
+    assert limits["a picture's file"] == f"{images.LARGEST >> 20} MiB"
+    assert limits["a picture's size"] == f"{images.MOST_PIXELS:,} pixels"
+    assert limits["a sound's or film's file"] == f"{media.LARGEST >> 20} MiB"
+
+
+@pytest.mark.parametrize("page", ["docs/vision.md", "docs/embeddings.md"])
+def test_settings_and_examples_are_right(page, tmp_path):
+    text = (ROOT / page).read_text()
+    named = set(re.findall(r"`((?:mmproj|image|mtmd|video|late|embd|max_body)_\w+)", text))
+    fields = {field.name for field in FIELDS} | {"image_url", "video_url"}
+    assert len(named) >= 2 and named - set(SETTINGS) - fields == set()
+    for example in re.findall(r"```toml\n(.*?)```", text, re.DOTALL):
+        assert load_text(example, tmp_path).model_overrides
+    for example in re.findall(r"```json\n(.*?)```", text, re.DOTALL):
+        asked = openai_embeddings.inputs(json.loads(example))
+        assert asked.late and len(asked.items) == 2

@@ -1,5 +1,6 @@
 """Rules about what engines are given: pairs, windows, reserved flags, files that must exist."""
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -248,6 +249,16 @@ def _window(values: Values, low: str, high: str) -> Iterator[Problem]:
         yield Problem((low,), f"{low} is {values[low]} and {high} is {values[high]}", f"make {low} at most {high}")
 
 
+@rule(refused='video_ffmpeg_dir = "/etc"', accepted='video_ffmpeg_dir = ""')
+def video_programs_exist(values: Values) -> Iterator[Problem]:
+    """The engine unpacks video with two programs out of one folder."""
+    folder = values["video_ffmpeg_dir"]
+    lacks = [program for program in ("ffmpeg", "ffprobe") if not os.access(Path(folder, program), os.X_OK)]
+    if folder and lacks:
+        yield Problem(("video_ffmpeg_dir",), f"there is no program {' and no '.join(lacks)} in {folder}",
+                      "name the folder that holds ffmpeg and ffprobe, or leave it empty to look on PATH")
+
+
 def _files(values: Values, *names: str, exists: Callable[[Path], bool] = Path.is_file) -> Iterator[Problem]:
     for name in names:
         if values[name] and not exists(Path(values[name])):
@@ -259,5 +270,5 @@ ENGINE_RULES = (ip_adapter_needs_clip_vision, cache_option_needs_mode, vad_optio
                 engine_variables_are_free, lora_paths_are_plain, cpu_ranges_go_up,
                 extra_args_begin_with_a_flag, deterministic_has_one_slot, ngram_window_is_open, image_window_is_open,
                 batch_holds_micro_batch, sleep_comes_before_evict, lookup_caches_exist, tls_files_exist,
-                one_chat_template, sampler_defaults_shape_sampling, priority_retraction_needs_scheduling,
-                paged_memory_is_given_once)
+                video_programs_exist, one_chat_template, sampler_defaults_shape_sampling,
+                priority_retraction_needs_scheduling, paged_memory_is_given_once)

@@ -46,6 +46,8 @@ class Command:
     slots: int = 1
     skipped: tuple[str, ...] = ()
     """What was asked for and left out, one sentence each, since the program does not have it."""
+    projector: bool = False
+    """Whether the child gets a projector, so that it can be shown something."""
 
 
 class Lane(ABC):

@@ -10,6 +10,7 @@ from blazar.engines.lane import Command, Lane, Launch, engine_environment
 from blazar.engines.program import EMBEDDED_FLAVOUR
 from blazar.errors import AdapterPathRefused
 from blazar.paths import package_home
+from blazar.planner import projector
 from blazar.transport import Address
 
 COMPUTED = frozenset({"default_ctx", "slots", "cache_type_k", "cache_type_v"})
@@ -54,13 +55,13 @@ class LlamaCpp(Lane):
         if launch.sessions is not None:
             words += gate.may("sessions", SAVE_FLAG, f"{launch.sessions}/", yields=True)
         words += [*companion_flags(launch, gate), *template_flags(launch, gate)]
-        embedding = embedding_flags(launch.facts, ctx, gate)
+        embedding = embedding_flags(launch.facts, settings, ctx, gate)
         words += embedding or llama_speculation.argv(launch, gate)
         words += [*memory_flags(settings, slots, gate), *stretch_flags(settings, stretch, trained, gate)]
         words += flags.argv(self.kind, self._table, settings, COMPUTED | BATCHES if embedding else COMPUTED, gate)
         words = appended(words, settings.get("extra_args") or (), gate)
         return Command((*launch.program.argv, *words), environment(launch, gate), ctx=ctx, slots=slots,
-                       skipped=tuple(gate.skipped))
+                       skipped=tuple(gate.skipped), projector=projector.has_flag(words))
 
     def address_flags(self, address: Address) -> tuple[str, ...]:
         if isinstance(address, str):
@@ -74,9 +75,9 @@ def companion_flags(launch: Launch, gate: flags.Gate) -> list[str]:
     for role, path in launch.companions:
         by_role.setdefault(role, []).append(str(path))
     words: list[str] = []
-    projector = chosen_projector(launch.settings, by_role.get("projector", []))
-    if projector:
-        words += gate.must("the model's projector", "--mmproj", projector, yields=True)
+    seen_with = projector.chosen(launch.settings, next(iter(by_role.get("projector", [])), None))
+    if seen_with and not projector.has_flag(launch.settings.get("extra_args") or ()):
+        words += gate.must("the model's projector", "--mmproj", seen_with)
     loras = launch.settings.get("loras") or ()
     for adapter in by_role.get("adapter", []):
         if set(",:\"").intersection(adapter):
@@ -88,14 +89,6 @@ def companion_flags(launch: Launch, gate: flags.Gate) -> list[str]:
     if scaled:
         words += gate.must("loras", "--lora-scaled", ",".join(scaled))
     return words
-
-
-def chosen_projector(settings: Mapping[str, Any], beside: list[str]) -> str | None:
-    """The projector that is named, or the one beside the model unless mmproj_auto forbids it; none with "skip"."""
-    if settings.get("mmproj_policy") == "skip":
-        return None
-    found = beside[0] if beside and settings.get("mmproj_auto", True) else None
-    return settings.get("mmproj") or found
 
 
 def template_flags(launch: Launch, gate: flags.Gate) -> list[str]:
@@ -119,9 +112,10 @@ def template_flags(launch: Launch, gate: flags.Gate) -> list[str]:
     return words
 
 
-def embedding_flags(facts: Mapping[str, Any], ctx: int, gate: flags.Gate) -> list[str]:
+def embedding_flags(facts: Mapping[str, Any], settings: Mapping[str, Any], ctx: int, gate: flags.Gate) -> list[str]:
     """What a model needs that reads texts and writes none: a batch as long as its context; the mean where its file says
-    no pooling, and the word for it where the model ranks, without which no engine lets it."""
+    no pooling, and the word for it where the model ranks, without which no engine lets it. With late chunking there is
+    a vector for each token, and the gateway does the rest."""
     able = facts.get("capabilities", ())
     if "embedding" not in able and "rerank" not in able:
         return []
@@ -131,7 +125,9 @@ def embedding_flags(facts: Mapping[str, Any], ctx: int, gate: flags.Gate) -> lis
     if ctx:
         words += gate.may("the batch of an embedding model", "--batch-size", str(ctx), yields=True)
         words += gate.may("the batch of an embedding model", "--ubatch-size", str(ctx), yields=True)
-    if not facts.get("pooling"):
+    if settings.get("late_chunking") and "embedding" in able:
+        words += gate.must("late_chunking", "--pooling", "none")
+    elif not facts.get("pooling"):
         words += gate.must("a model without pooling", "--pooling", "mean", yields=True)
     return words
 

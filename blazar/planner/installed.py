@@ -10,6 +10,7 @@ from blazar.planner.drafting import Drafting
 from blazar.planner.machine import Machine, Worker
 from blazar.planner.need import Need
 from blazar.planner.plan import Plan, Refusal
+from blazar.planner.projector import chosen
 from blazar.planner.speculation import Candidate
 from blazar.store.gguf import read_header
 from blazar.store.installed import Installed
@@ -27,9 +28,9 @@ def need_of(model: Installed, settings: Mapping[str, Any], workers: Sequence[Wor
     `pair` is its draft, by default the one that came with it; `types` are the engine's kinds of speculation.
     """
     shape = read_shape([piece.path for piece in model.pieces if piece.role in ("model", "part")])
-    own = {role: sum(piece.size for piece in model.pieces if piece.role == role) for role in ("projector", "adapter")}
-    beside = _size(settings.get("mmproj")) or own["projector"]
-    beside += own["adapter"] + sum(_size(adapter["path"]) for adapter in settings.get("loras") or ())
+    projector = next((str(piece.path) for piece in model.pieces if piece.role == "projector"), None)
+    beside = _size(chosen(settings, projector)) + sum(piece.size for piece in model.pieces if piece.role == "adapter")
+    beside += sum(_size(adapter["path"]) for adapter in settings.get("loras") or ())
     drafting = None
     if not shape.embedding:
         drafting = Drafting(settings, beside, _candidate(model, settings, pair or pair_of(model, ())),

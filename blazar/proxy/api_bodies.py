@@ -93,7 +93,8 @@ BODIES: dict[tuple[str, str], Body] = {
     ("POST", "/v1/completions"): Body("Go on with a text.", obj(
         "model prompt", model=MODEL, prompt=TEXT, stream=SWITCH, max_tokens=COUNT, **NUMBERS), streams=True),
     ("POST", "/v1/embeddings"): Body("Vectors of texts.", obj(
-        "model input", model=MODEL, input=INPUTS, encoding_format={"type": "string", "enum": ["float", "base64"]})),
+        "model input", model=MODEL, input=INPUTS, dimensions=COUNT, late_chunking=SWITCH,
+        encoding_format={"type": "string", "enum": ["float", "base64"]})),
     ("POST", "/v1/rerank"): Body("Order documents by how well they answer a query.", RANKING),
     ("POST", "/rerank"): Body("As /v1/rerank.", RANKING),
     ("POST", "/v1/moderations"): Body("Refused: no model here judges by those categories.", obj("input", input=INPUTS)),
@@ -159,7 +160,7 @@ BODIES: dict[tuple[str, str], Body] = {
         context=listed({"type": "integer", "minimum": 0}), format=one_of(TEXT, ANY_OBJECT), images=listed(TEXT),
         **OLLAMA_SHAPE), streams=True),
     ("POST", "/api/embed"): Body("Vectors of texts.", obj(
-        "model input", model=MODEL, input=INPUTS, truncate=SWITCH, keep_alive=KEEP_ALIVE)),
+        "model input", model=MODEL, input=INPUTS, truncate=SWITCH, dimensions=COUNT, keep_alive=KEEP_ALIVE)),
     ("POST", "/api/embeddings"): Body("The vector of a text, as older clients ask for it.", obj(
         "model prompt", model=MODEL, prompt=TEXT)),
     ("GET", "/api/version"): Body("The version."),

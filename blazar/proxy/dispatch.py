@@ -18,6 +18,7 @@ from blazar.proxy.json import BadJson, dumps, loads
 from blazar.proxy.meter import Meter, estimated
 from blazar.proxy.receipts import overhead
 from blazar.proxy.sse import SseReader
+from blazar.proxy.vectors import is_vector
 from blazar.proxy.wire.flow import ChildClosed
 from blazar.proxy.wire.framing import LAST_CHUNK, BadFraming, chunk
 from blazar.proxy.wire.head import Head
@@ -30,6 +31,8 @@ MAX_CHILD_ERROR = 65536
 DONE = "[DONE]"
 MAX_OBJECT = 64 << 20
 """Bytes of the longest JSON answer that is read whole."""
+MAX_ROW = 1 << 20
+"""Bytes of the longest list of numbers in an answer that is read list by list."""
 
 Result = TypeVar("Result")
 
@@ -67,6 +70,15 @@ class Dispatch:
         exchange.upstream_path, exchange.upstream_body = path, dumps(value)
         with self.call(self._pool, exchange.endpoint, self._header_timeout, Meter()) as call:
             return _watched(exchange, call, _read_object)
+
+    def fetch_rows(self, exchange: Exchange, path: str, value: dict[str, Any],
+                   take: Callable[[list[float]], None]) -> None:
+        """As `fetch`, for an answer whose innermost lists are all of numbers: `take` gets each as it comes, so that
+        the whole, which may be a hundred MiB, is never held."""
+        assert exchange.endpoint is not None, "stage admission has run"
+        exchange.upstream_path, exchange.upstream_body = path, dumps(value)
+        with self.call(self._pool, exchange.endpoint, self._header_timeout, Meter()) as call:
+            _watched(exchange, call, lambda exchange, call: _read_rows(exchange, call, take))
 
     def look(self, exchange: Exchange, path: str) -> Any:
         """The JSON with which the exchange's child answers a GET of `path`."""
@@ -286,6 +298,39 @@ def _read_json(exchange: Exchange, call: Call) -> Any:
     except (ChildClosed, BadFraming) as error:
         _say_why(exchange, error)
         raise _cause(exchange, error) from error
+
+
+def _read_rows(exchange: Exchange, call: Call, take: Callable[[list[float]], None]) -> None:
+    if call.head.status != 200:
+        raise _answered_error(exchange, call)
+    rest = bytearray()
+    try:
+        for _, payload in call.pieces():
+            rest += payload
+            if b"]" in payload:
+                *rows, last = bytes(rest).split(b"]")
+                rest = bytearray(last)
+                for row in rows:
+                    _take_row(exchange, row, take)
+            if len(rest) > MAX_ROW:
+                raise ChildFailed(model=exchange.model, reason="its answer is not lists of numbers")
+    except (ChildClosed, BadFraming) as error:
+        _say_why(exchange, error)
+        raise _cause(exchange, error) from error
+
+
+def _take_row(exchange: Exchange, text: bytes, take: Callable[[list[float]], None]) -> None:
+    """Hand on the list that ends where `text` does, if one begins in it."""
+    begins = text.rfind(b"[")
+    if begins < 0:
+        return
+    try:
+        row = loads(text[begins:] + b"]")
+    except BadJson as error:
+        raise ChildFailed(model=exchange.model, reason=f"its answer is not usable JSON: {error}") from error
+    if not is_vector(row):
+        raise ChildFailed(model=exchange.model, reason="a vector of its answer is empty, or not a list of numbers")
+    take(row)
 
 
 def read_body(call: Call, limit: int) -> bytes:

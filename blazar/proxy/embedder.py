@@ -1,20 +1,23 @@
 """`Embedder`: the vectors of an exchange's inputs, from its child, in the order of the inputs and never one short."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from blazar.errors import ChildFailed, ChildRefused, InputTooLong
 from blazar.proxy.exchange import Embedded, Exchange, Retryable
 from blazar.proxy.tokens import Fetch, tokenize
+from blazar.proxy.vectors import is_vector
 
 BATCH = 64
 """Inputs that a child is asked for at once: a long list holds up nobody else, and a cancelled one ends soon."""
-MAX_FLOAT32 = 3.4028234663852886e38
 
 Items = list[str] | list[list[int]]
 
 
 class Embedder:
     """Asks for the vectors of one exchange, whose endpoint is leased."""
+
+    batch = BATCH
 
     def __init__(self, fetch: Fetch, exchange: Exchange) -> None:
         assert exchange.inputs is not None, "the dialect has read them"
@@ -32,15 +35,18 @@ class Embedder:
 
     def _embed(self, items: Items) -> Embedded:
         whole = Embedded([], 0)
-        for start in range(0, len(items), BATCH):
-            batch = items[start:start + BATCH]
-            answer = self._fetch(self._exchange, "/v1/embeddings", {
-                "model": self._exchange.model, "input": batch, "encoding_format": "float"})
-            whole.vectors += self._vectors(answer, len(batch))
-            whole.prompt_tokens += _prompt_tokens(answer)
+        for start in range(0, len(items), self.batch):
+            found = self._ask(items[start:start + self.batch])
+            whole.vectors += found.vectors
+            whole.prompt_tokens += found.prompt_tokens
         if len({len(vector) for vector in whole.vectors}) != 1:
             raise self._failed("its vectors are not all of one length")
         return whole
+
+    def _ask(self, batch: Sequence[str | list[int]]) -> Embedded:
+        answer = self._fetch(self._exchange, "/v1/embeddings", {
+            "model": self._exchange.model, "input": batch, "encoding_format": "float"})
+        return Embedded(self._vectors(answer, len(batch)), _prompt_tokens(answer))
 
     def _vectors(self, answer: dict[str, Any], count: int) -> list[list[float]]:
         """The vectors of a batch of `count` inputs, in their order."""
@@ -54,7 +60,7 @@ class Embedder:
         if set(found) != set(range(count)):
             raise self._failed(f"its vectors are not numbered from 0 to {count - 1}")
         for index, vector in found.items():
-            if not _is_vector(vector):
+            if not is_vector(vector):
                 raise self._failed(f"vector {index} of its answer is empty, or not a list of numbers")
         return [found[index] for index in range(count)]
 
@@ -91,13 +97,6 @@ class Embedder:
 
     def _failed(self, reason: str) -> ChildFailed:
         return ChildFailed(model=self._exchange.model, reason=reason)
-
-
-def _is_vector(value: Any) -> bool:
-    """Whether this is a list of numbers that four bytes each can hold."""
-    return isinstance(value, list) and bool(value) and all(
-        isinstance(number, int | float) and not isinstance(number, bool) and -MAX_FLOAT32 <= number <= MAX_FLOAT32
-        for number in value)
 
 
 def _prompt_tokens(answer: dict[str, Any]) -> int:

@@ -145,10 +145,13 @@ class Answer:
 
 @dataclass(slots=True)
 class Inputs:
-    """What is to be embedded, in order: texts or lists of token ids. With `truncate` what is too long is cut off."""
+    """What is to be embedded, in order: texts or lists of token ids. With `truncate` what is too long is cut off; with
+    `late` they are the parts of one document. `dimensions` are the numbers that a vector may have; 0 = all of them."""
 
     items: list[str] | list[list[int]]
     truncate: bool = False
+    late: bool = False
+    dimensions: int = 0
 
 
 @dataclass(slots=True)
@@ -202,6 +205,8 @@ class Exchange:
     """The child is asked for a stream, of which the client gets the whole as one answer of the child's own form."""
     needs: str = "completion"
     """The capability that the model must have; '' where any will do."""
+    shown: bool = False
+    """Whether the child is shown pictures, sounds or films, which takes its projector."""
     stops: tuple[str, ...] = ()
     """Texts at which the answer ends, for the dialects that translate."""
     forced: str = ""

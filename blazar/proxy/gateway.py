@@ -35,6 +35,7 @@ from blazar.proxy.stages.auth import Auth
 from blazar.proxy.stages.capability import Capability
 from blazar.proxy.stages.charge import Charge
 from blazar.proxy.stages.knobs import knobs
+from blazar.proxy.stages.media import Media
 from blazar.proxy.stages.name import Name
 from blazar.proxy.stages.preflight import Preflight
 from blazar.proxy.stages.quota import Quota
@@ -73,6 +74,7 @@ class Gateway:
         self.metrics.ubatch_governor.read = lambda: self._governed("ubatch")
         self.paths = paths
         self.audit = AuditLog(paths.audit_log) if config.audit_log else None
+        self.late_chunking_max = config.late_chunking_max_tokens
         self.max_body = config.max_body_mb << 20
         self.draining = False
         """Set by the worker when it stops: answers say `Connection: close` from then on."""
@@ -94,7 +96,8 @@ class Gateway:
         self._stages: dict[str, Stage | Step] = {
             "trace": Trace(ledger, self.metrics, self.audit), "name": Name(directory, Preset(reader), config),
             "auth": Auth(self.keys),
-            "quota": Quota(ledger.accounts, self.metrics), "capability": Capability(directory), "knobs": knobs,
+            "quota": Quota(ledger.accounts, self.metrics), "capability": Capability(directory),
+            "media": Media(directory, reader, self.pace), "knobs": knobs,
             "retry": Retry(directory, self.metrics), "charge": Charge(ledger.accounts, self.metrics),
             "resolve": Resolve(directory, ledger, config),
             "preflight": Preflight(ready, self.dispatch.fetch, config.prompt_preflight),

@@ -23,6 +23,7 @@ ORDER = (
     "auth",       # is this model allowed to this API key
     "quota",      # the API key's limits: requests a minute and at once, head-room for tokens
     "capability",  # can this model do what is asked
+    "media",      # are its pictures whole, and can this model see them
     "knobs",      # per-request options; those that are not active are refused
     # once for each attempt
     "retry",      # at most one more attempt, only before any byte
@@ -32,15 +33,15 @@ ORDER = (
     "admission",  # ready, and a lease of it
 )
 
-STEPS = frozenset({"name", "auth", "capability", "knobs", "resolve", "preflight"})
+STEPS = frozenset({"name", "auth", "capability", "media", "knobs", "resolve", "preflight"})
 """Stages after which nothing is to be undone."""
 
 GENERATION = frozenset(ORDER)
 """The stage set of routes that make a model answer."""
-ASKING = frozenset({"trace", "name", "auth", "quota", "capability", "knobs", "retry", "charge", "resolve",
+ASKING = frozenset({"trace", "name", "auth", "quota", "capability", "media", "knobs", "retry", "charge", "resolve",
                     "admission"})
 """The stage set of routes that ask a model something without making it write."""
-LOADING = GENERATION - {"capability", "retry", "charge", "preflight"}
+LOADING = GENERATION - {"capability", "media", "retry", "charge", "preflight"}
 """The stage set of a request that only loads a model."""
 UNLOADING = frozenset({"trace", "name", "auth"})
 """The stage set of a request that only names a model."""

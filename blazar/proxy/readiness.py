@@ -20,7 +20,7 @@ class Readiness:
             lambda: ClientGone() if exchange.sink.gone or exchange.ended_by is None else exchange.ended_by)
         exchange.sink.watch(exchange.interrupt)
         try:
-            endpoint = self._supervisor.ensure_ready(exchange.place, exchange.num_ctx)
+            endpoint = self._supervisor.ensure_ready(exchange.place, exchange.num_ctx, exchange.shown)
         finally:
             exchange.sink.unwatch()
             exchange.interrupt = None

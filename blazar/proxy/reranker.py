@@ -4,9 +4,10 @@ from typing import Any
 
 from blazar.errors import ChildFailed
 from blazar.proxy.dialects.rerank import Ranking
-from blazar.proxy.embedder import BATCH, MAX_FLOAT32
+from blazar.proxy.embedder import BATCH
 from blazar.proxy.exchange import Exchange
 from blazar.proxy.tokens import Fetch
+from blazar.proxy.vectors import MAX_FLOAT32
 
 
 def rerank(fetch: Fetch, exchange: Exchange) -> tuple[list[float], int]:

@@ -51,12 +51,13 @@ class Supervisor:
         """Connect in the background, as often as it takes."""
         greens.spawn(self._reconnect)
 
-    def ensure_ready(self, model: str, ctx: int = 0) -> Endpoint:
-        """Wait until a child serves `model`, with a context of `ctx` tokens or more where that can be.
+    def ensure_ready(self, model: str, ctx: int = 0, shown: bool = False) -> Endpoint:
+        """Wait until a child serves `model`, with a context of `ctx` tokens or more where that can be, and with its
+        projector if it is `shown` something.
 
         Raises what the supervisor says when it cannot serve.
         """
-        more = {"ctx": ctx} if ctx else {}
+        more = {**({"ctx": ctx} if ctx else {}), **({"shown": True} if shown else {})}
         return Endpoint.from_dict(self._ask("ensure_ready", None, model=model, **more)["endpoint"])
 
     def evict(self, model: str) -> bool:

@@ -80,6 +80,11 @@ def _companion(piece: Piece, facts: ModelFacts) -> tuple[str, ...]:
             raise ModelFileRefused(path=piece.name, reason=f"it is an adapter for {trained}, and the model is a "
                                                            f"{facts.architecture}")
         return ()
+    return senses_of(header)
+
+
+def senses_of(header: Header) -> tuple[str, ...]:
+    """What a projector lets a model take in: `vision`, `audio`."""
     hears, sees = (header.metadata.get(f"clip.has_{sense}_encoder") for sense in ("audio", "vision"))
     return (*(("vision",) if sees or not hears else ()), *(("audio",) if hears else ()))
 

@@ -10,15 +10,16 @@ from blazar.control import Link, Message
 from blazar.errors import BlazarError, UsageRefused
 from blazar.models.base import close_database
 from blazar.store.store import Store
+from blazar.supervisor.abilities import as_configured
 from blazar.supervisor.batch_answers import BatchAnswers
 from blazar.supervisor.child import Weighed
-from blazar.supervisor.contexts import Contexts
 from blazar.supervisor.explained import of_child
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import Gateway
 from blazar.supervisor.jobs import Jobs
 from blazar.supervisor.message_batch_answers import MessageBatchAnswers
 from blazar.supervisor.pool import Pool
+from blazar.supervisor.sight import Sight
 from blazar.supervisor.store_answers import StoreAnswers
 from blazar.supervisor.stored_answers import StoredAnswers
 from blazar.supervisor.usage import Usage
@@ -34,15 +35,15 @@ class Answers:
     """`on_first_hello` is called when a gateway worker first greets: from then on clients are served."""
 
     def __init__(self, config: dict[str, Any], started_at: float, url: str, *, store: Store, fleet: Fleet,
-                 contexts: Contexts, workers: Workers, gateway: Gateway, pool: Pool, hashing: Pool, usage: Usage,
-                 jobs: Jobs, survey: Callable[[str, Mapping[str, Any]], Weighed],
+                 workers: Workers, gateway: Gateway, pool: Pool, hashing: Pool, usage: Usage,
+                 jobs: Jobs, survey: Callable[[str, Mapping[str, Any]], Weighed], sight: Sight,
+                 settings_for: Callable[[str], Mapping[str, Any]],
                  governors: Callable[[], dict[str, dict[str, str]]], on_first_hello: Callable[[], None]) -> None:
         self._config = config
         self._started_at = started_at
         self._url = url
         self._store = store
         self._fleet = fleet
-        self._contexts = contexts
         self._workers = workers
         self._gateway = gateway
         self._pool = pool
@@ -50,6 +51,8 @@ class Answers:
         self._usage = usage
         self._jobs = jobs
         self._survey = survey
+        self._sight = sight
+        self._settings_for = settings_for
         self._governors = governors
         self._on_first_hello: Callable[[], None] | None = on_first_hello
         self._models: dict[str, Any] = {}
@@ -89,7 +92,7 @@ class Answers:
         """Once, at boot: the models and aliases of the snapshot, and what API keys have used today."""
         self._store.tidy()
         self._batches.tidy()
-        self._models, self._aliases = self._store.snapshot_models(), self._store.aliases()
+        self._models, self._aliases = self._read()
         self._compare()
         self._usage.read()
         close_database()  # SQLite closes no file of other threads while this thread has it open
@@ -135,9 +138,18 @@ class Answers:
                 self._compare()
             self._answer_seen(link, message, **fields)
 
-        self._pool.submit(refreshed, lambda: (self._store.snapshot_models(), self._store.aliases()))
+        self._pool.submit(refreshed, self._read)
+
+    def _read(self) -> tuple[dict[str, Any], dict[str, str]]:
+        """The models and aliases of the snapshot, out of the store."""
+        models = {name: self._as_configured(name, model) for name, model in self._store.snapshot_models().items()}
+        return models, self._store.aliases()
+
+    def _as_configured(self, name: str, model: dict[str, Any]) -> dict[str, Any]:
+        return as_configured(model, self._settings_for(name))
 
     def _compare(self) -> None:
+        self._sight.forgive()
         self._fleet.compare({name: model["digest"] for name, model in self._models.items()})
 
     # -- the kinds ---------------------------------------------------------------------------------------
@@ -162,7 +174,8 @@ class Answers:
                 self.push()  # else a client that has its answer might not find the model among those loaded
                 link.answer(message, endpoint=endpoint.to_dict())
 
-        self._contexts.ensure_ready(str(message["model"]), int(message.get("ctx") or 0), waited)
+        self._sight.ensure_ready(str(message["model"]), int(message.get("ctx") or 0), waited,
+                                 is_shown=bool(message.get("shown")))
 
     def _evict(self, link: Link, message: Message) -> None:
         self._fleet.evict(str(message["model"]),
@@ -190,7 +203,11 @@ class Answers:
             else:
                 link.answer(message, model=model)
 
-        self._pool.submit(described, self._store.describe, str(message["model"]))
+        def describe() -> dict[str, Any]:
+            model = self._store.describe(str(message["model"]))
+            return self._as_configured(model["name"], model)
+
+        self._pool.submit(described, describe)
 
     def _explain(self, link: Link, message: Message) -> None:
         model = str(message["model"])

@@ -196,7 +196,8 @@ class Child:
         if self.place != ROUTER:
             return {self.place: self.endpoint}
         return {model: replace(self.endpoint, child_id=self.lease_id(model), model=model, slots=one.command.slots,
-                               ctx=one.command.ctx, size=one.taken, size_vram=one.on_cards)
+                               ctx=one.command.ctx, size=one.taken, size_vram=one.on_cards,
+                               projector=one.command.projector)
                 for model, one in self.serves.items()}
 
     # -- asked by the fleet ------------------------------------------------------------------------------
@@ -230,6 +231,11 @@ class Child:
         number = self._weighings
         self._means.pool.submit(lambda weighed, error: self._on_weighed(number, weighed, error),
                                 self._means.weigh, self.place)
+
+    def reconsider(self) -> None:
+        """Something has changed of what it would be loaded with: what it needs is looked at again, while it waits."""
+        if self.state is State.QUEUED:
+            self._weigh()
 
     def start(self, offer: Offer) -> None:
         """Load it as planned."""
@@ -397,7 +403,7 @@ class Child:
             child_id=self.id, model=self.model, address=ready.address, secret=self._secret,
             lane=self._prepared.lane.kind, pid=target.process.pid, slots=ready.slots or planned.slots,
             ctx=ready.ctx or planned.ctx, size=self._prepared.taken, size_vram=self._prepared.on_cards,
-            keep_alive=self.keep_alive, ready_at=self.ready_at)
+            keep_alive=self.keep_alive, ready_at=self.ready_at, projector=planned.projector)
         log.info("%s: ready on %s", self.id, ready.address)
         self._enter(State.READY)
         launch = self._prepared.launch

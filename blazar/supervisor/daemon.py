@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from blazar.config.config import Config
@@ -46,6 +47,7 @@ from blazar.supervisor.preload import Prediction, Preload
 from blazar.supervisor.router import Router
 from blazar.supervisor.server import ControlServer
 from blazar.supervisor.sessions import SAVE_LIMIT
+from blazar.supervisor.sight import Sight
 from blazar.supervisor.tuner import Tuner
 from blazar.supervisor.usage import Usage
 from blazar.supervisor.workers import Workers
@@ -98,14 +100,16 @@ class Daemon:
         pool = Pool(self._loop)
         workers = Workers(self._loop)
         tuned: dict[str, dict[str, Any]] = {}
+        shown: set[str] = set()
         loader = Loader(store, paths, [LlamaCpp(SETTINGS.values())],
                         lambda model, own: effective(config, model, own),
                         config.runtime.get("BLAZAR_ENGINE_PATH"), config.model_load_timeout_secs,
-                        *child_link(config), tuned, router_of(config, paths))
+                        *child_link(config), tuned, router_of(config, paths), shown)
         means = Means(self._loop, pool, paths, loader.weigh, look, self._changed, forgetter(config, paths))
         self._fleet = Fleet(means, workers, max_loaded=config.max_loaded_models,
-                            keep_alive=float(config.idle_timeout_secs or -1), router=config.router)
+                            keep_alive=float(config.idle_timeout_secs or -1), router=config.router, shown=shown)
         self._tuner = Tuner(self._loop, pool, workers, self._fleet, config, loader.loses_nothing, tuned)
+        sight = Sight(self._loop, pool, self._fleet, Contexts(self._fleet, tuned), loader.weigh, look, shown)
         self._gateway = Gateway(self._loop, paths, workers, self._listener, self._grace, self._give_up, launcher)
         self._usage = Usage(pool)
         self._lanes = Lanes(self._loop, pool, paths, config.capability_registry_url or "", config.fork_retire_days,
@@ -114,10 +118,11 @@ class Daemon:
         self._jobs = Jobs(Pool(self._loop, MOST), store, pulling,
                           lambda link, message, model: self._answers.refresh_store(link, message, model=model))
         self._answers = Answers(config.as_dict(), time.time(), self._url, store=store, fleet=self._fleet,
-                                contexts=Contexts(self._fleet, tuned), workers=workers, gateway=self._gateway,
-                                pool=Pool(self._loop, STORE_THREADS), hashing=Pool(self._loop, HASHING_THREADS),
-                                usage=self._usage, jobs=self._jobs, survey=loader.survey,
-                                governors=self._tuner.governors, on_first_hello=self._up)
+                                workers=workers, gateway=self._gateway, pool=Pool(self._loop, STORE_THREADS),
+                                hashing=Pool(self._loop, HASHING_THREADS), usage=self._usage, jobs=self._jobs,
+                                survey=loader.survey, sight=sight,
+                                settings_for=partial(effective, config), governors=self._tuner.governors,
+                                on_first_hello=self._up)
         self._server = ControlServer(paths.control_socket, self._loop, self._answers.take, self._answers.drop)
         self._answers.read_store()  # after the control socket: a pull that ends from now on can tell us
         self._change_posted = False

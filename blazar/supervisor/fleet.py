@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableSet
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -35,14 +35,16 @@ USUAL_COST = 1
 
 
 class Fleet:
-    """With `router` one child serves all models that it can."""
+    """With `router` one child serves all models that it can. `shown` holds the places of children that have been shown
+    something since they were last evicted."""
 
     def __init__(self, means: Means, workers: Workers, *, max_loaded: int, keep_alive: float,
-                 router: bool = False) -> None:
+                 router: bool = False, shown: MutableSet[str] | None = None) -> None:
         self._means = means
         self._workers = workers
         self._max_loaded = max_loaded
         self._keep_alive = keep_alive
+        self._shown = set() if shown is None else shown
         self._children: dict[str, Child] = {}
         self._stopping = False
         self._outlook = Outlook()
@@ -288,6 +290,8 @@ class Fleet:
 
     def _drain(self, child: Child, why: str, how: str = "evicted") -> None:
         log.info("%s: %s: %s", child.id, how, why)
+        if how == "evicted":
+            self._shown.discard(child.place)
         child.drain()
         generation = child.generation
 

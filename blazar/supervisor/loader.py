@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -25,6 +25,7 @@ from blazar.planner.installed import need_of
 from blazar.planner.many import ManyNeeds
 from blazar.planner.need import Need, Offer
 from blazar.planner.plan import Plan
+from blazar.planner.projector import for_load
 from blazar.planner.room import Room
 from blazar.store import speccache
 from blazar.store.assembled import assemble
@@ -63,13 +64,14 @@ class Loader:
     """`settings_for` gives the effective settings of a model, by its name and the settings given with it;
     `load_limit` is in seconds, None = the lane's own; `unix` has children listen on sockets of their own; `tuned`
     holds the settings that were changed while the daemon ran, by the child's place; `router` makes the child that
-    serves all models, where one does."""
+    serves all models, where one does; `shown` has the places of children that get their projector, where that is
+    loaded only for those."""
 
     def __init__(self, store: Store, paths: Paths, lanes: Sequence[Lane],
                  settings_for: Callable[[str, Mapping[str, Any]], Mapping[str, Any]], engine_path: str | None,
                  load_limit: float | None, child_auth: bool, unix: bool = False,
                  tuned: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
-                 router: Router | None = None) -> None:
+                 router: Router | None = None, shown: Set[str] = frozenset()) -> None:
         self._store = store
         self._paths = paths
         self._builds = Builds(paths, holds_daemon_lock=True)
@@ -81,13 +83,14 @@ class Loader:
         self._unix = unix
         self._tuned = tuned
         self._router = router
+        self._shown = shown
 
     def weigh(self, place: str) -> Weighed:
         """What the child of that place needs. Raises ModelNotFound, ModelFileRefused, LoadFailed and its kin."""
         if place == ROUTER and self._router is not None:
             return self._weigh_router(self._router)
         model = model_at(place)
-        chosen = self._choose(model)
+        chosen = self._choose(place)
         check_files(model, chosen.settings)
         return self._weighed(place, chosen, rpc.refuse_gone(model, _addresses(chosen)))
 
@@ -119,7 +122,7 @@ class Loader:
             try:
                 if model in unwritable:
                     raise LoadFailed(unwritable[model])
-                chosen = self._choose(model)
+                chosen = self._choose(model, is_shown=True)  # one of its models alone cannot be started anew
                 router.take(program, chosen.program, chosen.settings)
                 check_files(model, chosen.settings)
                 needs[model] = self._need(chosen, rpc.workers_at(_addresses(chosen)), {})
@@ -154,11 +157,12 @@ class Loader:
                         tuple(piece.path for piece in installed.pieces if piece.role in ("model", "part")),
                         bank_of(place, launch, command))
 
-    def loses_nothing(self, model: str, now: Mapping[str, Any], then: Mapping[str, Any], machine: Census,
+    def loses_nothing(self, place: str, now: Mapping[str, Any], then: Mapping[str, Any], machine: Census,
                       room: Room) -> bool:
-        """Whether the model would keep its context, precision and place with the settings `then` in place of `now`,
-        in the `room` that others leave on the `machine`. Runs on a thread; raises as `weigh`."""
-        chosen = self._choose(model)
+        """Whether the child of that place would keep its context, precision and place in memory with the settings
+        `then` in place of `now`, in the `room` that others leave on the `machine`. Runs on a thread; raises as
+        `weigh`."""
+        chosen = self._choose(place)
         workers = rpc.workers_at(_addresses(chosen))
         before = self._need(chosen, workers, now).offer(machine, room)
         after = replace(self._need(chosen, workers, then), untuned=None).offer(machine, room)
@@ -188,13 +192,15 @@ class Loader:
             return None
         return folder
 
-    def _choose(self, model: str) -> "Chosen":
+    def _choose(self, place: str, is_shown: bool = False) -> "Chosen":
+        model = model_at(place)
         installed = self._store.get(model)
         facts = installed.summary()
         lane = next((lane for lane in self._lanes if lane.accepts(facts)), None)
         if lane is None:
             raise LoadFailed(model=model, reason=NO_ENGINE.format(format=facts["format"]), output="")
-        settings = self._settings_for(model, installed.preset.settings())
+        settings = for_load(self._settings_for(model, installed.preset.settings()),
+                            is_shown or place in self._shown)
         lanes, builds = Catalog.every(), self._builds.every()
         program = self._program(model, lane.kind, settings, facts, lanes, builds)
         manifest = manifest_of(program, self._paths.manifests, extra=engine_environment(settings))

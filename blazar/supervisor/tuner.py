@@ -37,7 +37,7 @@ FLAGS = {"slots": {"--parallel", "-np"}, "ubatch_size": {"-ub", "--ubatch-size"}
 """Flags of a person's own that take a setting out of our hands."""
 
 LosesNothing = Callable[[str, Mapping[str, Any], Mapping[str, Any], Census, Room], bool]
-"""By model, whether the settings of the second mapping cost it nothing beside those of the first, on a machine with
+"""By place, whether the settings of the second mapping cost it nothing beside those of the first, on a machine with
 such room; on a thread."""
 
 
@@ -193,7 +193,7 @@ class Tuner:
             kept.refused |= set(change.items())
 
         self._fleet.room_without(child, lambda machine, room: self._pool.submit(
-            told, self._loses_nothing, child.model, before, then, machine, room))
+            told, self._loses_nothing, child.place, before, then, machine, room))
         return True
 
 

@@ -1,22 +1,26 @@
 """Embeddings of real engines through the official clients: a real model's meaning, and the forms of requests."""
 
 import base64
+import contextlib
 import json
 import math
 import struct
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 
 import pytest
 
 from tests.support.minilm import minilm_gguf
-from tests.support.shell import Shell
+from tests.support.shell import Shell, free_port
 from tests.support.tiny_gguf import tiny_gguf
+from tests.support.waiting import until
 
 openai = pytest.importorskip("openai")
 ollama = pytest.importorskip("ollama")
 
-MINILM, CHAT = "minilm:f16", "chat:f32"
+MINILM, CHAT, LATE = "minilm:f16", "chat:f32", "late:f16"
 CATS = ["A cat sits on the mat.", "The kitten is lying on the rug."]
 STOCKS = "The stock market fell sharply today."
 
@@ -27,7 +31,10 @@ pytestmark = pytest.mark.real
 def daemon(tmp_path_factory):
     file = minilm_gguf()
     shell = Shell(tmp_path_factory.mktemp("home"))
-    shell.ok("pull", str(file), "--name", MINILM)
+    for name in (MINILM, LATE):
+        shell.ok("pull", str(file), "--name", name)
+    with shell.config.open("a") as config:
+        config.write("late_chunking_max_tokens = 40\n[model_overrides.late]\nlate_chunking = true\n")
     shell.ok("pull", str(tiny_gguf(shell.home / "chat.gguf")), "--name", CHAT)
     shell.start()
     yield shell
@@ -145,3 +152,77 @@ def test_the_wrong_kind_of_model(daemon, openai_client, ollama_client):
     status, answer = post(daemon, "/v1/messages", {"model": MINILM, "max_tokens": 5,
                                                    "messages": [{"role": "user", "content": "hi"}]})
     assert status == 400 and answer["error"]["type"] == "invalid_request_error"
+
+
+# -- late chunking ---------------------------------------------------------------------------------------
+
+PARTS = ["Berlin is the capital of Germany.", " The city has 3.85 million inhabitants.", " It lies on the Spree."]
+
+
+@pytest.fixture(scope="module")
+def bare(daemon):
+    """The same model in an engine of its own that pools nothing: ask it, and the answer is JSON."""
+    port = free_port()
+    engine = [sys.executable, "-P", "-m", "blazar.engines.embedded", "--model", str(minilm_gguf()), "--embeddings",
+              "--pooling", "none", "--ctx-size", "512", "--batch-size", "512", "--ubatch-size", "512",
+              "--parallel", "1", "--host", "127.0.0.1", "--port", str(port)]
+    with subprocess.Popen(engine, env=daemon.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        def ask(path, body):
+            request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", json.dumps(body).encode())
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.loads(answer.read())
+
+        until(lambda: _answers(ask), 60)
+        yield ask
+        process.kill()
+
+
+def _answers(ask):
+    with contextlib.suppress(OSError):
+        return ask("/tokenize", {"content": "x"})
+
+
+def by_hand(rows):
+    """The mean of vectors, with its length made 1."""
+    mean = [sum(column) / len(rows) for column in zip(*rows, strict=True)]
+    return [number / math.hypot(*mean) for number in mean]
+
+
+def test_late_chunks_are_means_of_what_the_whole_document_makes_of_their_tokens(openai_client, bare):
+    """Counted by hand from the vectors that another engine gives to the document as one text."""
+    answer = openai_client.embeddings.create(model=LATE, input=PARTS, extra_body={"late_chunking": True})
+    rows = bare("/embeddings", {"input": "".join(PARTS)})[0]["embedding"]
+    sizes = [len(bare("/tokenize", {"content": part})["tokens"]) for part in PARTS]
+    assert answer.usage.prompt_tokens == len(rows) == sum(sizes) + 2
+    start = 1
+    for found, size in zip(vectors(answer), sizes, strict=True):
+        assert found == pytest.approx(by_hand(rows[start:start + size]), abs=2e-4)
+        start += size
+    alone = [vectors(openai_client.embeddings.create(model=MINILM, input=part))[0] for part in PARTS]
+    late = vectors(answer)
+    asked = vectors(openai_client.embeddings.create(model=MINILM, input="Berlin"))[0]
+    assert cosine(late[1], asked) > cosine(alone[1], asked) + 0.1, "the city's part knows which city it is"
+
+
+def test_a_model_with_late_chunking_is_else_the_same(openai_client, ollama_client):
+    for given in (CATS, [STOCKS], "hello cats"):
+        plain, other = (vectors(openai_client.embeddings.create(model=name, input=given)) for name in (MINILM, LATE))
+        assert [cosine(*pair) for pair in zip(plain, other, strict=True)] == pytest.approx([1] * len(plain), abs=1e-4)
+    assert ollama_client.embed(model=LATE, input=CATS).prompt_eval_count == ollama_client.embed(
+        model=MINILM, input=CATS).prompt_eval_count
+
+
+def test_a_document_that_is_too_long(daemon):
+    body = {"model": LATE, "input": ["cat " * 20, "dog " * 20], "late_chunking": True}
+    status, answer = post(daemon, "/v1/embeddings", body)
+    assert status == 413 and "42 tokens long, and late:f16 takes at most 40" in answer["error"]["message"]
+    status, answer = post(daemon, "/v1/embeddings", {**body, "model": MINILM})
+    assert status == 400 and "late_chunking = true" in answer["error"]["message"]
+
+
+def test_fewer_dimensions(openai_client):
+    whole, short = (vectors(openai_client.embeddings.create(model=MINILM, input=STOCKS, **more))[0]
+                    for more in ({}, {"dimensions": 100}))
+    assert short == pytest.approx([number / math.hypot(*whole[:100]) for number in whole[:100]])
+    with pytest.raises(openai.BadRequestError, match="have 384"):
+        openai_client.embeddings.create(model=MINILM, input=STOCKS, dimensions=385)

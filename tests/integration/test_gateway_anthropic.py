@@ -13,7 +13,8 @@ IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png"
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    with GatewayUnderTest(tmp_path_factory.mktemp("anthropic"), {"keys": [{"name": "a", "key": "KEY"}]}) as gateway:
+    folder = tmp_path_factory.mktemp("anthropic")
+    with GatewayUnderTest(folder, {"keys": [{"name": "a", "key": "KEY"}]}, sees=True) as gateway:
         yield gateway
 
 

@@ -3,6 +3,7 @@
 import base64
 import itertools
 import json
+import math
 import struct
 
 import pytest
@@ -153,10 +154,101 @@ def test_other_encodings_are_refused(gateway, value):
 
 
 @pytest.mark.parametrize("path", DIALECTS)
-def test_dimensions_are_refused_for_now(gateway, path):
-    answer = ask(gateway, path, "a", dimensions=2)
-    assert answer.status == 400 and "dimensions" in is_error_of(DIALECTS[path], answer)
-    assert ask(gateway, path, "a", dimensions=None).status == 200
+def test_dimensions_shorten_and_keep_the_length_one(gateway, path):
+    assert vectors(path, ask(gateway, path, ["aaa", "b"], dimensions=1)) == [[1.0], [1.0]]
+    (whole,) = vectors(path, ask(gateway, path, "aaa", dimensions=2.0))
+    assert whole == pytest.approx([3 / math.hypot(3, 97), 97 / math.hypot(3, 97)])
+    assert vectors(path, ask(gateway, path, "aaa", dimensions=None)) == [[3.0, 97.0]]
+
+
+@pytest.mark.parametrize("path", DIALECTS)
+@pytest.mark.parametrize(("wanted", "why"), [(0, "from 1 on"), (-1, "from 1 on"), (1.5, "a whole number"),
+                                             ("2", "number"), (True, "number"), (3, "have 2"), (4096, "have 576")])
+def test_other_dimensions_are_refused(gateway, path, wanted, why):
+    answer = ask(gateway, path, "a", dimensions=wanted)
+    told = is_error_of(DIALECTS[path], answer)
+    assert answer.status == 400 and "dimensions" in told and why in told
+
+
+# -- late chunking ---------------------------------------------------------------------------------------
+
+
+def test_late_chunking_has_to_be_allowed(gateway):
+    answer = ask(gateway, "/v1/embeddings", ["a", "b"], late_chunking=True)
+    told = is_error_of("openai", answer)
+    assert answer.status == 400 and 'late_chunking = true in [model_overrides."words:f32"]' in told
+    assert gateway.child.received == [] and ask(gateway, "/v1/embeddings", "a", late_chunking=False).status == 200
+
+
+def token_rows(change=lambda rows: rows, cut=None):
+    """A child that gives a vector for each token: what it is, and how long the whole text is."""
+    def play(talk):
+        asked = json.loads(talk.request.body)
+        if b"/tokenize" in talk.request.head:
+            tokens = [ord(letter) for letter in asked["content"] if letter != " "]
+            told = {"tokens": [1, *tokens, 2] if asked["add_special"] else tokens}
+        else:
+            assert b"POST /embeddings " in talk.request.head
+            given = asked["input"]
+            tokens = given if isinstance(given, list) else [1, *map(ord, given), 2]
+            told = [{"index": 0, "embedding": change([[float(token), float(len(tokens))] for token in tokens])}]
+        return talk.send(json_answer(json.dumps(told).encode()[:cut]))
+    return play
+
+
+def unit(*numbers):
+    return [number / math.hypot(*numbers) for number in numbers]
+
+
+@pytest.fixture
+def late(gateway):
+    gateway.supervisor.facts[EMBEDS] = {"capabilities": ["embedding"], "late_chunking": True}
+    gateway.supervisor.push()
+    gateway.child.play = token_rows()
+    eventually(lambda: ask(gateway, "/v1/embeddings", "x").json()["data"][0]["embedding"] != [1.0, 120.0])
+    yield gateway.fresh()
+    gateway.supervisor.facts[EMBEDS] = {"capabilities": ["embedding"]}
+    gateway.supervisor.push()
+    gateway.child.play = embeds()
+    eventually(lambda: ask(gateway, "/v1/embeddings", "x").status == 200)
+
+
+@pytest.mark.parametrize(("given", "spans", "whole"), [
+    (["ab", "c"], [(97 + 98, 2 * 5), (99, 5)], [1, 97, 98, 99, 2]),
+    ([[7, 8], [9]], [(15, 2 * 3), (9, 3)], [7, 8, 9]), ("a", [(97, 3)], [1, 97, 2])])
+def test_each_part_is_the_mean_of_its_own_tokens(late, given, spans, whole):
+    late.child.play = token_rows()
+    answer = ask(late, "/v1/embeddings", given, late_chunking=True)
+    for found, expected in zip(vectors("/v1/embeddings", answer), spans, strict=True):
+        assert found == pytest.approx(unit(*expected))
+    assert answer.json()["usage"]["prompt_tokens"] == len(whole)
+    assert json.loads(late.child.received[-1].body) == {"input": whole}
+
+
+@pytest.mark.parametrize("path", DIALECTS)
+def test_without_late_chunking_a_text_is_the_mean_of_all_its_tokens(late, path):
+    late.child.play = token_rows()
+    found = vectors(path, ask(late, path, ["a", "bb"]))
+    assert found == [pytest.approx(unit(100, 9)), pytest.approx(unit(1 + 98 + 98 + 2, 16))]
+
+
+@pytest.mark.parametrize(("given", "status", "why"), [
+    (["a" * 4, "b" * 3], 413, "9 tokens long, and words:f32 takes at most 8"),
+    (["a", " "], 400, "input[1]` has no token")])
+def test_documents_that_are_refused(late, given, status, why):
+    late.child.play = token_rows()
+    answer = ask(late, "/v1/embeddings", given, late_chunking=True)
+    assert answer.status == status and why in is_error_of("openai", answer)
+
+
+@pytest.mark.parametrize(("change", "cut"), [
+    (lambda rows: rows[1:], None), (lambda rows: [*rows, rows[0]], None), (lambda rows: [], None),
+    (lambda rows: [*rows[:-1], ["x", 1.0]], None), (lambda rows: [rows[0], *([1.0] for _ in rows[1:])], None),
+    (lambda rows: [[1.0] * 200000] * 3, None), (lambda rows: rows, 60), (lambda rows: [[None, 1.0]] * 5, None)])
+def test_a_child_that_answers_badly(late, change, cut):
+    late.child.play = token_rows(change, cut)
+    answer = ask(late, "/v1/embeddings", ["ab", "c"], late_chunking=True)
+    assert answer.status == 502, answer
 
 
 # -- too long --------------------------------------------------------------------------------------------

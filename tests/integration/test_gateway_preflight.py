@@ -1,5 +1,6 @@
 """A prompt that the model cannot read whole is refused with both numbers, and never cut in silence."""
 
+import base64
 import json
 import re
 
@@ -8,6 +9,7 @@ import pytest
 from tests.support.fake_supervisor import eventually
 from tests.support.gateway_under_test import ASK, MODEL, GatewayUnderTest, is_error_of
 from tests.support.scripted_child import STREAM_HEAD, chunked, delta, events, hello_world, json_answer
+from tests.support.tiny_mmproj import png
 
 DIALECTS = list(ASK)
 CTX = 2048
@@ -30,8 +32,8 @@ def counting(conversation):
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    gateway = GatewayUnderTest(tmp_path_factory.mktemp("preflight"))
-    gateway.supervisor.facts[MODEL] = {"context_length": 16 * CTX}
+    gateway = GatewayUnderTest(tmp_path_factory.mktemp("preflight"), sees=True)
+    gateway.supervisor.facts[MODEL] |= {"context_length": 16 * CTX}
     with gateway:
         yield gateway
 
@@ -110,7 +112,8 @@ def test_what_cannot_be_counted_is_left_to_the_engine(gateway, dialect):
 
 
 def test_a_picture_is_not_counted_as_text(gateway):
-    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 40_000}}
+    noise = base64.b64encode(png(1, 2, 3, side=2) + bytes(30_000)).decode()
+    picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{noise}"}}
     gateway.ask("openai", messages=[{"role": "user", "content": [picture]}])
     assert paths(gateway) == ["/v1/chat/completions"]
 

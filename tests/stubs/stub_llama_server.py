@@ -6,6 +6,7 @@ The scenario is read from `<model file>.stub.json` when there is one; all keys a
   load_delay    seconds before the port is bound          warm_delay    seconds of 503 after it is bound
   crash_at_load exit code at once                         stderr        text printed before that, or at the start
   stderr_bytes  so many bytes of noise on stderr          refuse_port_0 exit as an older server would
+  crash_with    a flag with which it does so
   ignore_term   SIGTERM does nothing                      term_delay    seconds between SIGTERM and the exit
   term_stderr_bytes  so many bytes of noise after SIGTERM, then the exit
   freeze        SIGSTOP itself once ready                 helper        fork a grandchild that sleeps
@@ -265,6 +266,8 @@ def play_start(asked: argparse.Namespace, play: dict) -> None:
         print("error: invalid port: 0", file=sys.stderr, flush=True)
         raise SystemExit(1)
     time.sleep(play.get("load_delay", 0))
+    if play.get("crash_with") in sys.argv:
+        raise SystemExit(3)
     if "crash_at_load" in play:
         raise SystemExit(play["crash_at_load"])
 

@@ -41,16 +41,20 @@ class GatewayUnderTest:
 
     def __init__(self, folder: Path, config: dict[str, Any] | None = None, grace: float = 5.0,
                  loaded: bool = True, installed: tuple[str, ...] = (MODEL,),
-                 certificate: Certificate | None = None, child: int | str = 0, transport: str = "tcp") -> None:
+                 certificate: Certificate | None = None, child: int | str = 0, transport: str = "tcp",
+                 sees: bool = False) -> None:
         """With a certificate it listens with TLS, and what connects here trusts it. `child` says where that listens:
-        at a port, or at the path of a Unix socket; with the transport "unix" there is one in the folder."""
+        at a port, or at the path of a Unix socket; with the transport "unix" there is one in the folder. `sees` is
+        whether the model has a projector, which is loaded then."""
         self._tls: ssl.SSLContext | None = None
         if certificate is not None:
             config = {**(config or {}), "tls_cert": str(certificate.cert), "tls_key": str(certificate.key)}
             self._tls = ssl.create_default_context(cafile=certificate.cert)
         self.child = ScriptedChild(hello_world, str(folder / "child.sock") if transport == "unix" else child)
         self.supervisor = self.supervised(folder, list(installed), config, grace=grace)
-        self.supervisor.loadable[MODEL] = endpoint(MODEL, self.child.address)
+        self.supervisor.loadable[MODEL] = endpoint(MODEL, self.child.address, projector=sees)
+        if sees:
+            self.supervisor.facts[MODEL] = {"capabilities": ["completion", "vision"]}
         if loaded:
             self.supervisor.loaded[MODEL] = self.supervisor.loadable[MODEL]
 

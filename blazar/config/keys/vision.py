@@ -27,7 +27,8 @@ class ProjectorPolicy(Choice):
 
 SETTINGS = (
     Setting("mmproj_policy", ProjectorPolicy(), None, group="vision",
-            doc="Vision projector: attach and lazy (also unset) load it with the model, skip leaves it out."),
+            doc="When a projector is loaded: attach = with its model, lazy (also unset) = with the first request that "
+                "shows the model something, skip = never."),
     Setting("mmproj_offload", Bool(), True, group="vision",
             lane="llamacpp", flag="--mmproj-offload", no_flag="--no-mmproj-offload",
             doc="Keep the projector on the GPU."),
@@ -45,9 +46,9 @@ SETTINGS = (
     Setting("embd_normalize", Int(-1, 1024), 0, lane="llamacpp", flag="--embd-normalize",
             doc="Norm to which embeddings are scaled: -1 none, 1 taxicab, 2 Euclidean; 0 leaves it to the engine."),
     Setting("late_chunking_max_tokens", Int(1), 8192,
-            doc="Longest document, in tokens, that may be embedded with late chunking; longer ones get 413."),
+            doc="Longest document, in tokens, that may be embedded with late chunking; a longer one gets 413."),
     Setting("video_ffmpeg_dir", File(), "", lane="llamacpp", flag="--video-ffmpeg-dir",
-            doc="Folder with the ffmpeg programs for video input; empty looks on PATH."),
+            doc="Folder with the programs ffmpeg and ffprobe, for video input; empty looks on PATH."),
     Setting("video_fps", Float(0, 240), 0.0, lane="llamacpp", flag="--video-fps",
             doc="Frames taken from each second of a video; 0 leaves it to the engine."),
     Setting("video_timestamp_interval", Float(0, 86400), 0.0,

@@ -51,7 +51,7 @@ FIELDS = (
     Setting("chat_template_file", File(), None, doc="File with such a chat template."),
     Setting("sampler_defaults", MapOf(Anything()), None, doc="Request fields for callers that leave them out."),
     Setting("spm_infill", Bool(), None, doc="Suffix before prefix when filling in."),
-    Setting("late_chunking", Bool(), None, doc="Embed the parts of a document in the light of the whole."),
+    Setting("late_chunking", Bool(), None, doc="Let requests embed the parts of a document in the light of the whole."),
     Setting("rpc_servers", RPC_ENDPOINTS, None, doc="RPC workers; empty = the general list."),
     Setting("tensor_split", RATIOS, None, doc="Share for each GPU; empty = the general one."),
     Setting("mmproj", File(), None, doc="File of its vision projector."),

@@ -2,7 +2,8 @@
 
 from typing import Any, NoReturn
 
-from blazar.errors import KnobRefused, RequestRefused
+from blazar.errors import RequestRefused
+from blazar.proxy.dialects.fields import integer, refuse
 from blazar.proxy.json import name_of
 
 WANTED = "a string, a list of strings, a list of token ids, or a list of such lists"
@@ -23,10 +24,12 @@ def texts_or_tokens(given: Any, field: str) -> list[str] | list[list[int]]:
     return [_tokens(item, f"{field}[{position}]") for position, item in enumerate(given)]
 
 
-def no_dimensions(payload: dict[str, Any]) -> None:
-    if payload.get("dimensions") is not None:
-        raise KnobRefused(knob="`dimensions`", reason="this version gives vectors of the model's own length",
-                          remedy="leave it out")
+def dimensions(payload: dict[str, Any]) -> int:
+    """How many numbers a vector may have; 0 when the request does not say. Raises RequestRefused."""
+    wanted = integer(payload, "dimensions")
+    if wanted is not None and wanted < 1:
+        refuse("dimensions", "a whole number from 1 on", wanted)
+    return wanted or 0
 
 
 def is_token(value: Any) -> bool:

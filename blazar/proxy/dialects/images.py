@@ -1,12 +1,21 @@
-"""Images in requests, in whatever form they come, as the one data URL that an engine reads."""
+"""Images in requests, in whatever form they come, as the one data URL that an engine reads.
+
+Nothing is fetched: a URL in a request would have this machine open an address of a stranger's choice, and its text does
+not tell where a name leads.
+"""
 
 import base64
 import binascii
-import ipaddress
 from typing import Any
-from urllib.parse import urlsplit
 
 from blazar.errors import RequestRefused
+from blazar.proxy.dialects.picture_size import pixels
+from blazar.units import format_bytes
+
+LARGEST = 20 << 20
+"""Bytes of an image's file."""
+MOST_PIXELS = 100_000_000
+"""Of one image: the engine unpacks it to three bytes each."""
 
 _SIGNATURES = [(b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"),
                (b"BM", "image/bmp")]
@@ -14,49 +23,48 @@ _SIGNATURES = [(b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpe
 
 def part(data: str, where: str) -> dict[str, Any]:
     """The image part for base64 text or a data URL; the type is that of the bytes. `where` names it in a refusal."""
-    encoded = data.partition(",")[2] if data.startswith("data:") else data
-    encoded = "".join(encoded.split())
-    try:
-        found = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
-    except (binascii.Error, ValueError):
-        found = b""
-    if not found:
-        raise RequestRefused(f"{where} is not base64: send the image's bytes as base64, or as a data: URL")
-    url = f"data:{_media_type(found, where)};base64,{base64.b64encode(found).decode()}"
-    return {"type": "image_url", "image_url": {"url": url}}
+    found, encoded = decoded(data, where, "image", LARGEST)
+    media_type = type_of(found)
+    if media_type is None:
+        raise RequestRefused(f"{where} is not an image we know: send PNG, JPEG, WebP, GIF or BMP")
+    if pixels(found) > MOST_PIXELS:
+        raise RequestRefused(f"{where} has {pixels(found)} pixels, {MOST_PIXELS} are allowed: send it smaller")
+    return {"type": "image_url", "image_url": {"url": f"data:{media_type};base64,{encoded}"}}
 
 
 def url_part(url: str, where: str) -> dict[str, Any]:
-    """The image part for a URL: a data URL, or one that the engine may fetch from a public place."""
-    if url.startswith("data:"):
-        return part(url, where)
-    if not _is_public(url):
-        raise RequestRefused(f"{where} must be a public http(s) or a data: URL; send a local image as base64")
-    return {"type": "image_url", "image_url": {"url": url}}
+    """The image part for a data URL, or for base64 in the place of a URL."""
+    if "://" in url[:32]:
+        raise RequestRefused(f"{where} names a place to get the image from, and nothing is fetched for a request here: "
+                             "send the image itself, as a data: URL with base64")
+    return part(url, where)
 
 
-def _media_type(found: bytes, where: str) -> str:
+def decoded(data: str, where: str, what: str, largest: int) -> tuple[bytes, str]:
+    """The bytes of base64 text or of a data URL, and their base64 without blanks. Raises RequestRefused."""
+    encoded = data.partition(",")[2] if data.startswith("data:") else data
+    if len(encoded) > 2 * largest:
+        raise _too_large(where, what, largest)
+    encoded = "".join(encoded.split())
+    encoded += "=" * (-len(encoded) % 4)
+    try:
+        found = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        found = b""
+    if not found:
+        raise RequestRefused(f"{where} is not base64: send the {what}'s bytes as base64, or as a data: URL")
+    if len(found) > largest:
+        raise _too_large(where, what, largest)
+    return found, encoded
+
+
+def type_of(found: bytes) -> str | None:
+    """The media type of an image, by its first bytes."""
     for signature, media_type in _SIGNATURES:
         if found.startswith(signature):
             return media_type
-    if found[:4] == b"RIFF" and found[8:12] == b"WEBP":
-        return "image/webp"
-    raise RequestRefused(f"{where} is not an image we know: send PNG, JPEG, WebP, GIF or BMP")
+    return "image/webp" if found[:4] == b"RIFF" and found[8:12] == b"WEBP" else None
 
 
-def _is_public(url: str) -> bool:
-    """Whether the URL names a public host, as far as its text tells; no name is looked up."""
-    try:
-        parts = urlsplit(url)
-        host = (parts.hostname or "").rstrip(".")
-    except ValueError:
-        return False
-    if parts.scheme not in ("http", "https") or not host:
-        return False
-    try:
-        return ipaddress.ip_address(host).is_global
-    except ValueError:
-        pass
-    # A last label that begins with a digit is an old spelling of an address, such as 127.1 or 0x7f000001.
-    last = host.rpartition(".")[2]
-    return "." in host and not last[0].isdigit() and last not in ("localhost", "local", "internal")
+def _too_large(where: str, what: str, largest: int) -> RequestRefused:
+    return RequestRefused(f"{where} is too large: the {what} may have {format_bytes(largest)}")

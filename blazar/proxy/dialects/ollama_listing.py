@@ -18,14 +18,15 @@ def tags(models: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def show(described: Mapping[str, Any]) -> dict[str, Any]:
-    """POST /api/show; `described` is the supervisor's answer to `describe`."""
-    model = described["model"]
+    """POST /api/show; `described` has the supervisor's answer to `describe` as `model`, and an `endpoint` if the model
+    is loaded: then `context_length` is what one request can have."""
+    model, endpoint = described["model"], described.get("endpoint")
     return {"license": model.get("license") or "", "parameters": model.get("parameters") or "",
             "template": model.get("template") or "", "system": model.get("system") or "",
             "messages": model.get("messages") or [], "aliases": model.get("aliases") or [],
             "modelfile": model.get("modelfile") or "",
             "details": _details(model), "model_info": _facts(model), "capabilities": list(model["capabilities"]),
-            "modified_at": model["modified_at"]}
+            "modified_at": model["modified_at"], **({"context_length": endpoint.ctx} if endpoint else {})}
 
 
 def ps(rows: Iterable[Mapping[str, Any]], now: Callable[[], float] = time.time) -> dict[str, Any]:

@@ -4,8 +4,8 @@ import base64
 import struct
 from typing import Any
 
-from blazar.proxy.dialects.embed_inputs import no_dimensions, texts_or_tokens
-from blazar.proxy.dialects.fields import refuse
+from blazar.proxy.dialects.embed_inputs import dimensions, texts_or_tokens
+from blazar.proxy.dialects.fields import boolean, refuse
 from blazar.proxy.exchange import Embedded, Exchange, Inputs
 
 ENCODINGS = (None, "float", "base64")
@@ -13,10 +13,10 @@ ENCODINGS = (None, "float", "base64")
 
 def inputs(payload: dict[str, Any]) -> Inputs:
     """What the request wants embedded. Raises RequestRefused."""
-    no_dimensions(payload)
     if payload.get("encoding_format") not in ENCODINGS:
         refuse("encoding_format", "\"float\" or \"base64\"", payload["encoding_format"])
-    return Inputs(texts_or_tokens(payload.get("input"), "input"))
+    return Inputs(texts_or_tokens(payload.get("input"), "input"), late=boolean(payload, "late_chunking", default=False),
+                  dimensions=dimensions(payload))
 
 
 def listed(exchange: Exchange, embedded: Embedded) -> dict[str, Any]:

@@ -37,7 +37,8 @@ def tags(gateway: Gateway, request: Request, route: Route) -> None:
 
 def show(gateway: Gateway, request: Request, route: Route) -> None:
     name = _allowed_name(gateway, request, _body_name(request))
-    request.answer(200, dumps(ollama_listing.show({"model": gateway.supervisor.describe(name)})))
+    request.answer(200, dumps(ollama_listing.show({
+        "model": gateway.supervisor.describe(name), "endpoint": _loaded(gateway).get(name)})))
 
 
 def explain(gateway: Gateway, request: Request, route: Route) -> None:

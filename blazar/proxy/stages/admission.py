@@ -1,7 +1,7 @@
 """Stage `admission`: a ready child and a lease of it, held until the answer has ended.
 
-A child that the directory knows is leased at once. Otherwise, and when that child drains, the supervisor is asked
-to make the model ready, which may take as long as a load.
+A child that the directory knows is leased at once. Otherwise, when that child drains, or lacks its projector and is
+shown something, the supervisor is asked to make the model ready, which may take as long as a load.
 """
 
 import time
@@ -24,7 +24,7 @@ class Admission:
 
     def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
         known = exchange.endpoint
-        if known is not None and self._ledger.take(known.child_id):
+        if known is not None and (known.projector or not exchange.shown) and self._ledger.take(known.child_id):
             leased, waited = known, 0.0
         else:
             arrived = self._ledger.now()

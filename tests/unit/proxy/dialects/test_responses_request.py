@@ -132,7 +132,7 @@ def test_what_is_not_here_is_refused_with_what_to_do(fields, words):
     ({"input": [{}]}, r"input\[0\].type"), ({"input": [said("robot", "x")]}, "role"),
     ({"input": [said("user", [{"type": "text", "text": 5}])]}, r"input\[0\].content\[0\].text"),
     ({"input": [said("user", [{"type": "x"}])]}, "input_text"),
-    ({"input": [said("user", [{"type": "input_image", "image_url": "http://10.0.0.1/x"}])]}, "public"),
+    ({"input": [said("user", [{"type": "input_image", "image_url": "http://10.0.0.1/x"}])]}, "nothing is fetched"),
     ({"input": [{"type": "function_call", "name": "f"}]}, "call_id"),
     ({"max_output_tokens": 0}, "max_output_tokens"), ({"store": "yes"}, "store"), ({"stream": 1}, "stream"),
     ({"truncation": "middle"}, "truncation"), ({"reasoning": {"effort": "huge"}}, "effort"),

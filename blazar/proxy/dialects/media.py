@@ -1,0 +1,121 @@
+"""What a request shows its model besides text: pictures, sounds, films, in a chat completion or a completion.
+
+Whether there is anything at all is told by the bytes, without parsing them. What is found is made into the one form in
+which the engine neither fetches nor opens anything.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from blazar.errors import RequestRefused
+from blazar.proxy.dialects import images
+from blazar.proxy.dialects.fields import refuse
+
+STEP = 1 << 16
+"""Bytes of a body that are searched in one go."""
+OVERLAP = 32
+"""More than the longest of what is searched for."""
+_DISGUISED = re.compile(rb"\\u00(?:5[fF]|6[1-9a-fA-F]|7[0-9aA])")
+"""A small letter, or an underscore, that was written as an escape: no JSON writer does that."""
+MOST = 100
+"""Pictures, sounds and films in one request."""
+LARGEST = 64 << 20
+"""Bytes of a sound or a film."""
+
+SENSES = {"image_url": "vision", "input_audio": "audio", "input_video": "vision", "video_url": "vision"}
+"""What a model needs for such a part."""
+WORDS = {"vision": "pictures", "audio": "sound"}
+"""What a sense is for, in a refusal."""
+_SOUNDS = (b"ID3", b"fLaC", b"OggS", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2", b"\xff\xfa")
+_MATROSKA = b"\x1a\x45\xdf\xa3"
+
+
+def may_show(body: bytes, pause: Callable[[], None] = lambda: None) -> bool:
+    """Whether a request's body may show something. False is certain; `pause` is called between steps."""
+    if len(body) <= STEP:
+        return _has_mark(body)
+    for start in range(0, len(body), STEP):
+        if _has_mark(body[start:start + STEP + OVERLAP]):
+            return True
+        pause()
+    return False
+
+
+def _has_mark(text: bytes) -> bool:
+    # A single byte is found fastest, and all that is looked for has one of these two.
+    return (b"_" in text and (b'_url"' in text or b'"input_' in text or b"multimodal_data" in text)) or (
+        b"\\u00" in text and _DISGUISED.search(text) is not None)
+
+
+def shown(asked: dict[str, Any], pause: Callable[[], None]) -> set[str]:
+    """The senses that the child's request `asked` needs. Its parts are checked and brought into form, in place;
+    `pause` is called between them. Raises RequestRefused."""
+    senses: set[str] = set()
+    for number, sense in enumerate(_every(asked), 1):
+        if number > MOST:
+            raise RequestRefused(f"the request shows more than {MOST} pictures, sounds and films: send fewer at a time")
+        senses.add(sense)
+        pause()
+    return senses
+
+
+def _every(asked: dict[str, Any]) -> Iterator[str]:
+    turns = asked.get("messages")
+    for number, turn in enumerate(turns if isinstance(turns, list) else ()):
+        parts = turn.get("content") if isinstance(turn, dict) else None
+        for place, part in enumerate(parts if isinstance(parts, list) else ()):
+            kind = part.get("type") if isinstance(part, dict) else None
+            if isinstance(kind, str) and kind in SENSES:
+                _mend(part, kind, f"messages[{number}].content[{place}].{kind}")
+                yield SENSES[kind]
+    prompts = asked.get("prompt")
+    for prompt in prompts if isinstance(prompts, list) else [prompts]:
+        data = prompt.get("multimodal_data") if isinstance(prompt, dict) else None
+        for place, item in enumerate(data if isinstance(data, list) else ()):
+            yield _bare(item, f"multimodal_data[{place}]")
+
+
+def _mend(part: dict[str, Any], kind: str, where: str) -> None:
+    """Bring a part into form: one that holds its bytes, and no address."""
+    given = part.get(kind)
+    if kind == "image_url":
+        url = given.get("url") if isinstance(given, dict) else given
+        if not isinstance(url, str):
+            refuse(f"{where}.url", "a data: URL with base64", url)
+        part[kind] = {**(given if isinstance(given, dict) else {}), **images.url_part(url, f"`{where}.url`")[kind]}
+        return
+    given = given if isinstance(given, dict) else {"data": given}
+    field = "data" if given.get("data") is not None else "url"
+    data = given.get(field)
+    if not isinstance(data, str):
+        refuse(f"{where}.{field}", "base64", data)
+    found, encoded = images.decoded(data, f"`{where}.{field}`", "recording", LARGEST)
+    known = is_sound(found) if kind == "input_audio" else is_film(found)
+    if not known:
+        offered = "WAV, MP3, FLAC or Ogg" if kind == "input_audio" else "MP4, MOV, Matroska, WebM or AVI"
+        raise RequestRefused(f"`{where}.{field}` is no recording we know: send {offered}")
+    part[kind] = {**{name: value for name, value in given.items() if name not in ("data", "url")}, "data": encoded}
+
+
+def _bare(item: Any, where: str) -> str:
+    """The sense for base64 that stands alone."""
+    if not isinstance(item, str) or item.startswith("data:"):
+        refuse(where, "base64", item)
+    found, _ = images.decoded(item, f"`{where}`", "file", LARGEST)
+    if is_sound(found):
+        return "audio"
+    if not is_film(found):
+        images.part(item, f"`{where}`")
+    return "vision"
+
+
+def is_sound(found: bytes) -> bool:
+    """Whether a file begins as WAV, MP3, FLAC or Ogg do."""
+    return found.startswith(_SOUNDS) or (found[:4] == b"RIFF" and found[8:12] == b"WAVE")
+
+
+def is_film(found: bytes) -> bool:
+    """Whether a file begins as MP4, MOV, Matroska, WebM or AVI do. Of other kinds some are lists of addresses, which
+    the engine's ffmpeg would open."""
+    return found[4:8] == b"ftyp" or found.startswith(_MATROSKA) or (found[:4] == b"RIFF" and found[8:12] == b"AVI ")

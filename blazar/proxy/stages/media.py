@@ -1,0 +1,44 @@
+"""Stage `media`: pictures, sounds and films are whole, and the model can be shown them; refused before anything is
+loaded. A request of text alone costs a search through its bytes."""
+
+from collections.abc import Callable
+from typing import Any
+
+from blazar.errors import NotShown
+from blazar.proxy.dialects import media
+from blazar.proxy.directory import Directory
+from blazar.proxy.exchange import Exchange
+from blazar.proxy.json import dumps
+from blazar.proxy.json_scan import BodyReader
+
+
+class Media:
+    def __init__(self, directory: Directory, reader: BodyReader, pause: Callable[[], None]) -> None:
+        self._directory = directory
+        self._reader = reader
+        self._pause = pause
+
+    def __call__(self, exchange: Exchange) -> None:
+        if media.may_show(exchange.upstream_body, self._pause):
+            self._look(exchange)
+
+    def _look(self, exchange: Exchange) -> None:
+        asked = self._reader.whole(exchange.upstream_body)
+        senses = media.shown(asked, self._pause)
+        if not senses:
+            return
+        model = self._directory.models[exchange.model]
+        for sense in sorted(senses):
+            if sense not in model["capabilities"]:
+                raise _refused(exchange.model, sense, model)
+        exchange.shown = True
+        exchange.upstream_body = dumps(asked)
+
+
+def _refused(name: str, sense: str, model: dict[str, Any]) -> NotShown:
+    what, setting = media.WORDS[sense], model.get("blind")
+    if setting:
+        return NotShown(model=name, what=what, reason=f"`{setting}` leaves its projector out",
+                        remedy="send text alone, or have whoever runs this Blazar change that setting")
+    return NotShown(model=name, what=what, reason=f"it has no projector for {what}",
+                    remedy=f"send text alone, or choose a model whose capabilities name {sense!r}")
