@@ -14,8 +14,10 @@ from blazar.transport import model_at
 
 APART = frozenset({"--ctx-size", "--cache-type-k", "--cache-type-v"})
 """Flags whose values a bank's origin has under names of their own."""
-FREE = frozenset({"--parallel", "--gpu-layers", "--api-key-file", "--threads", "--threads-batch",
-                  "--sleep-idle-seconds", "--cache-ram"})
+TUNED = frozenset({"--ubatch-size", "--spec-type", "--spec-draft-model", "--lookup-cache-dynamic"})
+"""Flags that may change while the daemon runs. What a draft model keeps is not in a slot's file."""
+FREE = TUNED | {"--parallel", "--gpu-layers", "--api-key-file", "--threads", "--threads-batch", "--sleep-idle-seconds",
+                "--cache-ram"}
 """Flags that change nothing about what a slot holds."""
 
 

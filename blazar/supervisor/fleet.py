@@ -12,6 +12,7 @@ from blazar.errors import BlazarError, LoadFailed, ShuttingDown
 from blazar.hardware.census import Census
 from blazar.planner.installed import refused
 from blazar.planner.plan import Refusal
+from blazar.planner.room import Room
 from blazar.supervisor import explained, scheduler
 from blazar.supervisor.actions import Action, Evict, Refuse, Save, Start, Wake
 from blazar.supervisor.child import Child, Means, Prepared, Waiter, Weighed
@@ -57,7 +58,7 @@ class Fleet:
     # -- asked from outside ------------------------------------------------------------------------------
 
     def ensure_ready(self, place: str, waiter: Waiter, is_spare: bool = False) -> None:
-        """Load the model and tell `waiter`; one that `is_spare` is loaded at once, into free room, or not at all."""
+        """Load the model and tell `waiter`; one that `is_spare` is loaded into free room, or not at all."""
         if self._stopping:
             waiter(None, ShuttingDown())
         elif self._routed is not None:
@@ -125,11 +126,12 @@ class Fleet:
         """The children that serve."""
         return [child for child in self._children.values() if child.state is State.READY]
 
-    def reshape(self, child: Child, why: str, then: Callable[[BlazarError | None], None]) -> None:
+    def reshape(self, child: Child, why: str, then: Callable[[BlazarError | None], None],
+                is_spare: bool = False) -> None:
         """Start a ready child anew once its running requests have ended, with what the loader works out by then.
 
         `then` gets the error with which that failed, if it did. How long the child stays, when nobody uses it, is
-        kept.
+        kept. When `is_spare`, no other model goes for it unless somebody asks for this one meanwhile.
         """
         if child.state is not State.READY or self._stopping:
             then(None)
@@ -142,7 +144,12 @@ class Fleet:
             then(error)
 
         self._drain(child, why, "reshaped")
-        child.ensure_ready(served)
+        child.ensure_ready(served, is_spare)
+
+    def room_without(self, child: Child, then: Callable[[Census, Room], None]) -> None:
+        """See what there would be for a ready child that came anew while all others stay; `then` is told."""
+        self._look(lambda: then(self._outlook.census,
+                                scheduler.Scene(self._view(), self._max_loaded).without(child.place)))
 
     def loaded(self) -> set[str]:
         """The models that are loaded, or being loaded."""

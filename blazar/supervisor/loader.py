@@ -17,15 +17,16 @@ from blazar.engines.program import Program
 from blazar.engines.router import fingerprint
 from blazar.engines.routing import Routing, find_program, rates_of
 from blazar.errors import BlazarError, LaunchFileMissing, LoadFailed
-from blazar.hardware.census import census
+from blazar.hardware.census import Census
 from blazar.models.catalog import Catalog
 from blazar.models.measurement import Measurement
 from blazar.paths import Paths
 from blazar.planner.installed import need_of
 from blazar.planner.many import ManyNeeds
-from blazar.planner.need import Need
+from blazar.planner.need import Need, Offer
 from blazar.planner.plan import Plan
 from blazar.planner.projector import for_load
+from blazar.planner.room import Room
 from blazar.store import speccache
 from blazar.store.assembled import assemble
 from blazar.store.installed import Installed
@@ -156,15 +157,17 @@ class Loader:
                         tuple(piece.path for piece in installed.pieces if piece.role in ("model", "part")),
                         bank_of(place, launch, command))
 
-    def loses_nothing(self, place: str, now: Mapping[str, Any], then: Mapping[str, Any]) -> bool:
+    def loses_nothing(self, place: str, now: Mapping[str, Any], then: Mapping[str, Any], machine: Census,
+                      room: Room) -> bool:
         """Whether the child of that place would keep its context, precision and place in memory with the settings
-        `then` in place of `now`. Runs on a thread; raises as `weigh`."""
+        `then` in place of `now`, in the `room` that others leave on the `machine`. Runs on a thread; raises as
+        `weigh`."""
         chosen = self._choose(place)
         workers = rpc.workers_at(_addresses(chosen))
-        needs = [self._need(chosen, workers, tuned) for tuned in (now, then)]
-        machine = needs[0].machine(census())
-        before, after = (need.plan(machine) for need in needs)
-        return isinstance(before, Plan) and isinstance(after, Plan) and after.as_good_as(before)
+        before = self._need(chosen, workers, now).offer(machine, room)
+        after = replace(self._need(chosen, workers, then), untuned=None).offer(machine, room)
+        return (isinstance(before, Offer) and isinstance(after, Offer) and after.serves(before)
+                and after.plan.as_good_as(before.plan))
 
     def _need(self, chosen: "Chosen", workers: Sequence[rpc.Worker], tuned: Mapping[str, Any]) -> Need:
         tuned = {name: value for name, value in tuned.items() if name != "default_ctx" or _is_more(value, chosen)}

@@ -75,6 +75,10 @@ class Scene:
         gone = [one for one in self.live if one not in self.pins]
         return child.offer(room_beside(self.snapshot.memory.soon, _held(self.pins), going=_held(gone)))
 
+    def without(self, place: str) -> Room:
+        """What there would be for the child of that place if it came anew, and nobody went for it."""
+        return self._room(self._staying({*self.going, place}))
+
     def _staying(self, going: set[str]) -> list[ChildView]:
         return [child for child in self.live if child.place not in going]
 
@@ -128,8 +132,11 @@ def _place(now: float, scene: Scene, child: ChildView) -> list[Action]:
 def _place_spare(scene: Scene, child: ChildView) -> list[Action]:
     """One for which nobody waits makes nobody go, and gets nothing worse than it would have alone."""
     best, offer = scene.best(child), scene.now(child)
-    if not isinstance(best, Offer) or offer is None or not offer.serves(best):
-        return [Refuse(child.place, best if isinstance(best, Refusal) else NO_ROOM)]
+    if isinstance(best, Refusal):
+        return [Refuse(child.place, best)]
+    if offer is None or not offer.serves(best):
+        later = scene.later(child, ()) if scene.snapshot.memory.late else None
+        return [Wake(LOOK_AGAIN) if later and later.serves(best) else Refuse(child.place, NO_ROOM)]
     scene.started.append(replace(child, held=offer.held))
     return [Start(child.place, offer)]
 

@@ -43,7 +43,7 @@ class ChildView:
     saved_at: float = 0.0
     """When its slots were last saved."""
     is_spare: bool = False
-    """Whether nobody waits for it: it starts at once, into free room, or not at all."""
+    """Whether nobody waits for it: it starts into room that is free, or on its way back, or not at all."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from typing import Any
 from blazar.config.config import Config
 from blazar.config.effective import effective, overlay
 from blazar.errors import BlazarError
+from blazar.hardware.census import Census
+from blazar.planner.room import Room
 from blazar.supervisor.child import Child
 from blazar.supervisor.drafts import read_drafts
 from blazar.supervisor.fleet import Fleet
@@ -20,6 +22,7 @@ from blazar.supervisor.loop import Loop
 from blazar.supervisor.policies import adaptive_slots, spec_governor, ubatch_governor
 from blazar.supervisor.policies.window import Window
 from blazar.supervisor.pool import Pool
+from blazar.supervisor.states import State
 from blazar.supervisor.workers import Workers
 from blazar.transport import ROUTER
 
@@ -33,8 +36,9 @@ FLAGS = {"slots": {"--parallel", "-np"}, "ubatch_size": {"-ub", "--ubatch-size"}
          "spec": {"--spec-type", "--spec-default"}}
 """Flags of a person's own that take a setting out of our hands."""
 
-LosesNothing = Callable[[str, Mapping[str, Any], Mapping[str, Any]], bool]
-"""By place, whether the settings of the second mapping cost it nothing beside those of the first; on a thread."""
+LosesNothing = Callable[[str, Mapping[str, Any], Mapping[str, Any], Census, Room], bool]
+"""By place, whether the settings of the second mapping cost it nothing beside those of the first, on a machine with
+such room; on a thread."""
 
 
 @dataclass
@@ -161,32 +165,41 @@ class Tuner:
             return False
         kept.busy = True
         before = self._tuned.get(child.place, {})
-        then = {name: value for name, value in {**before, **change}.items() if value}
+        then = _changed(before, change)
         child_id = child.id
 
         def told(fits: bool | None, error: BlazarError | None) -> None:
-            if child.id != child_id:
+            if child.id != child_id or child.state is not State.READY:
                 kept.busy = False
             elif error is not None or not fits:
                 log.info("%s: left as it is, for want of memory: %s", child.id, why)
                 refused()
             else:
-                self._tuned[child.place] = then
-                done()
-                self._fleet.reshape(child, why, reshaped)
+                self._tuned[child.place] = _changed(self._tuned.get(child.place, {}), change)
+                self._fleet.reshape(child, why, reshaped, is_spare=True)
 
         def reshaped(failure: BlazarError | None) -> None:
             kept.busy = False
-            if failure is not None:
-                self._tuned[child.place] = before
+            if failure is None:
+                done()
+            else:
+                log.info("%s: taken back: %s: %s", child.place, why, failure.message)
+                former = {name: before.get(name) for name in change}
+                self._tuned[child.place] = _changed(self._tuned.get(child.place, {}), former)
                 refused()
 
         def refused() -> None:
             kept.busy = False
             kept.refused |= set(change.items())
 
-        self._pool.submit(told, self._loses_nothing, child.place, before, then)
+        self._fleet.room_without(child, lambda machine, room: self._pool.submit(
+            told, self._loses_nothing, child.place, before, then, machine, room))
         return True
+
+
+def _changed(tuned: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """What others have changed besides, such as the context, stays."""
+    return {name: value for name, value in {**tuned, **change}.items() if value}
 
 
 def _set(kept: Tuned, tier: ubatch_governor.Tier) -> None:

@@ -103,3 +103,15 @@ def test_what_an_engine_that_falls_asleep_forgets_is_saved_before(daemon):
     until(lambda: daemon.state(one) == "absent")
     assert bank(daemon).read_text() == written, "an engine that sleeps is not woken up to be saved"
     assert cached(daemon, one)[0] > 20
+
+
+@pytest.mark.parametrize("daemon", ["tcp"], indirect=True)
+def test_a_conversation_goes_on_with_other_speculation_and_micro_batches(daemon):
+    one, _ = daemon.models
+    _, said = cached(daemon, one)
+    for changed in ({"spec": "off"}, {"spec": "ngram-simple", "ubatch_size": 64}, {"ubatch_size": 1024}):
+        assert daemon.stop() == 0
+        daemon.settings.update(changed)
+        daemon.start()
+        known, again = cached(daemon, one)
+        assert known > 20 and again == said

@@ -27,7 +27,7 @@ from blazar.supervisor.tuner import Tuner
 from blazar.supervisor.workers import Workers
 from tests.support.daemon import STUB_ENGINE
 from tests.support.routers import STUB_ROUTER
-from tests.support.stub_model import install_stub
+from tests.support.stub_model import HEAVY, install_stub
 
 PATIENCE = 20.0
 """Seconds of the real clock for one change."""
@@ -43,21 +43,25 @@ class Clock:
 
 
 class Bench:
-    def __init__(self, folder, **settings):
+    """`solo` is loaded by most tests, and `other` stands beside it; both want a MiB for each token of context."""
+
+    def __init__(self, folder, look=census, max_loaded=1, **settings):
         config = Config.from_dict({"idle_timeout_secs": 0, **settings})
         self.clock = Clock()
         self.loop = Loop(self.clock)
         self.paths = Paths(folder / "data").ensure()
-        self.model = install_stub(self.paths, "solo:q4_0", folder)
+        self.model = install_stub(self.paths, "solo:q4_0", folder, shape=HEAVY)
+        self.other = install_stub(self.paths, "other:q4_0", folder, shape=HEAVY)
         store, pool, tuned, shown = Store(self.paths), Pool(self.loop), {}, set()
+        self.tuned = tuned
         self.workers = Workers(self.loop)
         loader = Loader(store, self.paths, [LlamaCpp(SETTINGS.values())],
                         lambda model, own: effective(config, model, own),
                         str(STUB_ROUTER if config.router else STUB_ENGINE), None, True, tuned=tuned,
                         router=router_of(config, self.paths), shown=shown)
-        means = Means(self.loop, pool, self.paths, loader.weigh, census, lambda: self.loop.post(self.fleet.schedule),
+        means = Means(self.loop, pool, self.paths, loader.weigh, look, lambda: self.loop.post(self.fleet.schedule),
                       lambda digests: None)
-        self.fleet = Fleet(means, self.workers, max_loaded=1, keep_alive=-1.0, router=config.router,
+        self.fleet = Fleet(means, self.workers, max_loaded=max_loaded, keep_alive=-1.0, router=config.router,
                            shown=shown)
         self.tuner = Tuner(self.loop, pool, self.workers, self.fleet, config, loader.loses_nothing, tuned)
         self.sight = Sight(self.loop, pool, self.fleet, Contexts(self.fleet, tuned), loader.weigh, census, shown)
@@ -80,9 +84,9 @@ class Bench:
             self.loop.turn(0.02)
         return found
 
-    def load(self):
+    def load(self, model=None):
         got = []
-        self.fleet.ensure_ready(self.model, lambda endpoint, error: got.append((endpoint, error)))
+        self.fleet.ensure_ready(model or self.model, lambda endpoint, error: got.append((endpoint, error)))
         self.turn_until(lambda: got)
         assert got[0][1] is None
         return self.child
@@ -105,6 +109,14 @@ class Bench:
             self.clock.leapt += 1.0
             while not self.loop._calls.empty():
                 self.loop.turn(0.0)
+
+    def begin(self):
+        """Let requests wait until a change is begun, and nothing be known of it yet."""
+        self.seconds(1, in_flight=2)
+        while not self.tuner._places[self.model].busy:
+            self.workers.report(self.near, {self.child.id: {"in_flight": 2, "last_used": self.clock()}})
+            self.clock.leapt += 1.0
+            self.tuner.look(self.child)
 
     def reshaped(self):
         """Let what was begun come to its end; the child that serves then."""

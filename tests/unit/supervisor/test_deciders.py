@@ -346,3 +346,12 @@ def test_what_is_loaded_ahead_takes_free_room_only():
 
 def test_one_that_never_fits_is_told_so_even_if_nobody_waits():
     assert isinstance(decide([queued("large", 0.0, 99, is_spare=True)])[0].why, Refusal)
+
+
+def test_what_is_loaded_ahead_waits_for_memory_that_is_on_its_way_back():
+    spare = queued("spare", 1.0, 16, is_spare=True)
+    late = Memory(soon={FIRST: 20}, now={FIRST: 2}, late=True)
+    assert decide([spare], memory=late) == [Wake(LOOK_AGAIN)]
+    there = view("there", ready_at=1.0, held=20)
+    full = Memory(soon={FIRST: 4}, now={FIRST: 2}, late=True)
+    assert decide([there, spare], memory=full) == [Refuse("spare", NO_ROOM)], "what comes back is not enough"

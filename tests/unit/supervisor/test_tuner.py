@@ -1,11 +1,16 @@
 """Children that are changed while the daemon runs: a real fleet with the stub engine, on a clock of the test's."""
 
+from pathlib import Path
+
 import pytest
 
+from blazar.hardware.census import read_census
 from blazar.supervisor import processes
 from blazar.supervisor.states import State
 from tests.support.fleet_bench import Bench
 from tests.support.stub_model import play
+
+SMALL = Path(__file__).parents[2] / "data" / "census" / "container-4gib.json"
 
 
 @pytest.fixture
@@ -129,3 +134,78 @@ def test_micro_batches_that_somebody_chose_stay(bench, settings):
     bench = bench(default_ctx=512, ubatch_auto=True, adaptive_slots=False, **settings)
     bench.seconds(200, in_flight=3)
     bench.settle()
+
+
+def in_gib(solo, other):
+    """Settings with which the two models want so many GiB, the one for each slot, on a machine of 4 GiB."""
+    sizes = {"solo": {"ctx": solo * 1024}, "other": {"ctx": other * 1024, "slots": 1}}
+    return {"look": lambda: read_census(SMALL), "max_loaded": 0, "cache_type": "f16", "model_overrides": sizes}
+
+
+@pytest.mark.parametrize("other", [0, 2])
+def test_a_slot_more_makes_no_other_model_go(bench, other):
+    bench = bench(**in_gib(1, other or 1))
+    if other:
+        bench.load(bench.other)
+    bench.seconds(61, in_flight=2)
+    if other:
+        bench.settle()
+        assert len(bench.fleet.ready()) == 2 and bench.child.endpoint.slots == 1
+    else:
+        assert bench.reshaped().endpoint.slots == 2
+
+
+def test_no_slot_is_added_that_the_machine_has_no_room_for(bench):
+    bench = bench(**in_gib(2, 1))
+    for _ in range(2):
+        bench.seconds(61, in_flight=2)
+        bench.settle()
+    assert bench.child.endpoint.slots == 1
+
+
+def test_a_child_that_starts_anew_takes_no_room_that_others_took_meanwhile(bench):
+    bench = bench(default_ctx=512)
+    bench.seconds(61, in_flight=2)
+    bench.turn_until(lambda: bench.drains)
+    got = []
+    bench.fleet.ensure_ready(bench.other, lambda endpoint, error: got.append(error))
+    bench.far.answer(bench.drains.pop())
+    kept = bench.tuner._places[bench.model]
+    bench.turn_until(lambda: got and not kept.busy)
+    assert got == [None] and [child.model for child in bench.fleet.ready()] == [bench.other]
+    assert bench.child.state is State.ABSENT
+
+
+def test_a_change_that_was_taken_back_is_not_told(bench):
+    bench = bench(default_ctx=512, ubatch_auto=True, adaptive_slots=False)
+    bench.seconds(122, in_flight=3)
+    play(bench.paths, bench.child.prepared.launch.facts["digest"], crash_at_load=3)
+    bench.turn_until(lambda: bench.drains)
+    bench.far.answer(bench.drains.pop())
+    kept = bench.tuner._places[bench.model]
+    bench.turn_until(lambda: not kept.busy)
+    play(bench.paths, bench.child.prepared.launch.facts["digest"])
+    bench.clock.leapt += 60.0
+    bench.load()
+    assert "--ubatch-size" not in bench.argv
+    assert bench.tuner.governors() == {bench.model: {"ubatch": "default"}}
+
+
+def test_a_context_that_was_asked_for_meanwhile_stays(bench):
+    bench = bench(default_ctx=512)
+    bench.begin()
+    bench.tuned[bench.model] = {"default_ctx": 1024}
+    child = bench.reshaped()
+    assert child.endpoint.slots == 2 and bench.argv[bench.argv.index("--ctx-size") + 1] == "2048"
+
+
+def test_a_child_that_is_leaving_is_not_changed(bench):
+    bench = bench(default_ctx=512)
+    bench.begin()
+    gone = []
+    bench.fleet.evict(bench.model, gone.append)
+    kept = bench.tuner._places[bench.model]
+    bench.turn_until(lambda: bench.drains and not kept.busy)
+    bench.far.answer(bench.drains.pop())
+    bench.turn_until(lambda: gone)
+    assert bench.tuned == {} and bench.load().endpoint.slots == 1
