@@ -12,11 +12,11 @@ from blazar.models.base import close_database
 from blazar.store.store import Store
 from blazar.supervisor.abilities import as_configured
 from blazar.supervisor.batch_answers import BatchAnswers
-from blazar.supervisor.child import Weighed
 from blazar.supervisor.explained import of_child
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import Gateway
 from blazar.supervisor.jobs import Jobs
+from blazar.supervisor.means import Weighed
 from blazar.supervisor.message_batch_answers import MessageBatchAnswers
 from blazar.supervisor.pool import Pool
 from blazar.supervisor.sight import Sight

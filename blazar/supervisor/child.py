@@ -1,29 +1,20 @@
 """`Child`: one model's engine process through all its lives; the state machine that alone decides what it does."""
 
 import logging
-import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from blazar.engines.lane import Command, Lane, Launch
-from blazar.engines.program import Program
 from blazar.errors import BlazarError, LoadFailed
-from blazar.hardware.census import Census
-from blazar.paths import Paths
-from blazar.planner.many import ManyNeeds
-from blazar.planner.need import Need, Offer
-from blazar.planner.plan import Plan
+from blazar.planner.need import Offer
 from blazar.planner.room import Held
 from blazar.supervisor import processes, spawn
-from blazar.supervisor.banks import Bank, blamed
-from blazar.supervisor.failures import load_failure
+from blazar.supervisor.banks import blamed
+from blazar.supervisor.failures import load_failure, port_was_the_trouble
 from blazar.supervisor.health import Ready, Target
-from blazar.supervisor.loop import Loop
+from blazar.supervisor.means import Means, Prepared, Waiter, Weighed
 from blazar.supervisor.peg import peg
 from blazar.supervisor.policies import warm_peg
-from blazar.supervisor.pool import Pool
 from blazar.supervisor.sessions import SAVE_LIMIT, arrive, save
 from blazar.supervisor.states import ALLOWED, LIVE, State
 from blazar.transport import ROUTER, Address, Endpoint, model_at
@@ -39,70 +30,6 @@ LONGEST_BACKOFF = 60.0
 WORTH_WAITING = 5.0
 """A request waits this long for the back-off to end; beyond it is told when to come back."""
 PORT_TRIES = 3
-PORT_TROUBLE = re.compile(r"address already in use|(couldn't|could not|cannot|failed to) bind|invalid .*\bport\b", re.I)
-
-Waiter = Callable[[Endpoint | None, BlazarError | None], None]
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """What the loader worked out for one load."""
-
-    launch: Launch
-    lane: Lane
-    command: Command
-    size: int
-    """Bytes of the model's file."""
-    limit: float
-    """Seconds the load may take."""
-    socket: Path | None = None
-    """Where the child shall listen; None for a port."""
-    fork: str | None = None
-    """A lane of the catalog for the model's architecture, which is not installed."""
-    files: tuple[Path, ...] = ()
-    """The files that hold its weights."""
-    bank: Bank | None = None
-    """Where its slots are kept between its lives."""
-    serves: Mapping[str, "Prepared"] = field(default_factory=dict)
-    """How each model of a router is loaded."""
-
-    @property
-    def taken(self) -> int:
-        """Bytes that it takes of all memories."""
-        return self.launch.plan.total if self.launch.plan else self.size
-
-    @property
-    def on_cards(self) -> int:
-        return self.launch.plan.on_cards if self.launch.plan else 0
-
-
-@dataclass(frozen=True)
-class Weighed:
-    """What is known of a model before it is decided when and how it is loaded."""
-
-    need: Need | ManyNeeds
-    settings: Mapping[str, Any]
-    program: Program
-    digest: str
-    prepare: Callable[[Plan], Prepared]
-    """The rest of the work. Runs on a thread; raises BlazarError."""
-
-
-@dataclass(frozen=True)
-class Means:
-    """What every child works with."""
-
-    loop: Loop
-    pool: Pool
-    paths: Paths
-    weigh: Callable[[str], Weighed]
-    """By the child's place. Runs on a thread; raises BlazarError."""
-    look: Callable[[], Census]
-    """How much memory is free now. Runs on a thread."""
-    changed: Callable[[], None]
-    """Told after every change of state."""
-    forget: Callable[[Mapping[str, str]], None]
-    """Deletes saved slots that are of no use, by the digests of the installed models. Runs on a thread."""
 
 
 class Child:
@@ -439,7 +366,7 @@ class Child:
 
     def _retries_elsewhere(self, process: spawn.Process) -> bool:
         """Whether it died for want of a port, and was started again with another one."""
-        if self._why is not None or self._tries >= PORT_TRIES or not _port_was_the_trouble(process):
+        if self._why is not None or self._tries >= PORT_TRIES or not port_was_the_trouble(process.last_lines()):
             return False
         log.warning("%s: could not listen, trying another port", self.id)
         self._spawn(picks_port=False)
@@ -481,7 +408,3 @@ class Child:
         assert state in ALLOWED[self.state], f"{self.id}: {self.state} -> {state}"
         self.state = state
         self._means.changed()
-
-
-def _port_was_the_trouble(process: spawn.Process) -> bool:
-    return any(PORT_TROUBLE.search(line) for line in process.last_lines())

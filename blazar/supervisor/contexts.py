@@ -4,8 +4,9 @@ running requests have ended; never with a smaller one, and only once: what canno
 import logging
 
 from blazar.errors import BlazarError
-from blazar.supervisor.child import Child, Waiter
+from blazar.supervisor.child import Child
 from blazar.supervisor.fleet import Fleet
+from blazar.supervisor.means import Waiter
 from blazar.supervisor.states import State
 from blazar.transport import Endpoint
 

@@ -30,7 +30,6 @@ from blazar.store.pull import means_of
 from blazar.store.store import Store
 from blazar.supervisor import banks
 from blazar.supervisor.answers import Answers
-from blazar.supervisor.child import Means
 from blazar.supervisor.contexts import Contexts
 from blazar.supervisor.engine_check import EngineCheck
 from blazar.supervisor.fleet import Fleet
@@ -40,6 +39,7 @@ from blazar.supervisor.lanes import Lanes
 from blazar.supervisor.listener import listen, take_lock, url_of
 from blazar.supervisor.loader import Loader
 from blazar.supervisor.loop import Loop
+from blazar.supervisor.means import Means
 from blazar.supervisor.notify import notify
 from blazar.supervisor.orphans import sweep
 from blazar.supervisor.pool import Pool

@@ -7,7 +7,7 @@ from blazar.engines.program import Program
 from blazar.planner.need import Offer
 from blazar.planner.plan import Plan, Refusal
 from blazar.supervisor.actions import Action, Evict, Refuse, Start
-from blazar.supervisor.child import Prepared
+from blazar.supervisor.means import Prepared
 from blazar.transport import model_at
 
 

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections.abc import Iterable
 
 from blazar.engines.lane import Command, Launch
 from blazar.errors import ArchitectureUnknown, LoadFailed
@@ -12,6 +13,7 @@ from blazar.units import format_bytes
 
 UNKNOWN = re.compile(r"unknown model architecture: '([^']{1,64})'")
 """How llama.cpp says that it is too old, or never learnt to read this."""
+PORT_TROUBLE = re.compile(r"address already in use|(couldn't|could not|cannot|failed to) bind|invalid .*\bport\b", re.I)
 LONGEST_COMMAND = 2000
 """Characters of a command that are told."""
 LEVERS = (
@@ -69,3 +71,8 @@ def _part(part: Part) -> str:
 def _lever(text: str, model: str) -> str:
     found = next((lever for pattern, lever in LEVERS if re.search(pattern, text, re.IGNORECASE)), NO_LEVER)
     return found.format(model=model)
+
+
+def port_was_the_trouble(lines: Iterable[str]) -> bool:
+    """Whether an engine's last words are about its port, so that it may be started again with another one."""
+    return any(PORT_TROUBLE.search(line) for line in lines)

@@ -15,8 +15,9 @@ from blazar.planner.plan import Refusal
 from blazar.planner.room import Room
 from blazar.supervisor import explained, scheduler
 from blazar.supervisor.actions import Action, Evict, Refuse, Save, Start, Wake
-from blazar.supervisor.child import Child, Means, Prepared, Waiter, Weighed
+from blazar.supervisor.child import Child
 from blazar.supervisor.loop import Timer
+from blazar.supervisor.means import Means, Prepared, Waiter, Weighed
 from blazar.supervisor.outlook import Outlook
 from blazar.supervisor.policies import idle, outdated, session_bank
 from blazar.supervisor.ram_warm import RamWarm

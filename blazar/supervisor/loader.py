@@ -34,7 +34,7 @@ from blazar.store.pairs import pair_of
 from blazar.store.store import Store
 from blazar.supervisor.bank_origin import bank_of
 from blazar.supervisor.banks import bank_folder
-from blazar.supervisor.child import Prepared, Weighed
+from blazar.supervisor.means import Prepared, Weighed
 from blazar.supervisor.router import Router, left_out
 from blazar.supervisor.spawn import secret_path, socket_path
 from blazar.transport import ROUTER, model_at

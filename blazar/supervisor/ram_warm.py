@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from blazar.hardware.memory import read_memory
-from blazar.supervisor.child import Child, Prepared
+from blazar.supervisor.child import Child
 from blazar.supervisor.loop import Loop
+from blazar.supervisor.means import Prepared
 from blazar.supervisor.policies import ram_warm
 from blazar.supervisor.pool import Pool
 from blazar.units import format_bytes

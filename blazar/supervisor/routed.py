@@ -12,7 +12,8 @@ from typing import Any
 
 from blazar.engines.router import section_of
 from blazar.errors import BlazarError, RouterMissing
-from blazar.supervisor.child import Child, Waiter
+from blazar.supervisor.child import Child
+from blazar.supervisor.means import Waiter
 from blazar.supervisor.pool import Pool
 from blazar.supervisor.states import State
 from blazar.supervisor.workers import Workers

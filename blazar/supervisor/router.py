@@ -13,7 +13,7 @@ from blazar.errors import BlazarError, LoadFailed, RouterMissing
 from blazar.paths import Paths
 from blazar.planner.many import ManyPlans
 from blazar.planner.plan import Plan
-from blazar.supervisor.child import Prepared
+from blazar.supervisor.means import Prepared
 from blazar.supervisor.spawn import secret_path, socket_path
 from blazar.transport import ROUTER
 

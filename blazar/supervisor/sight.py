@@ -14,10 +14,11 @@ from blazar.hardware.census import Census
 from blazar.planner.installed import refused
 from blazar.planner.need import Need
 from blazar.planner.plan import Refusal
-from blazar.supervisor.child import Child, Waiter, Weighed
+from blazar.supervisor.child import Child
 from blazar.supervisor.contexts import Contexts
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.loop import Loop
+from blazar.supervisor.means import Waiter, Weighed
 from blazar.supervisor.pool import Pool
 from blazar.transport import Endpoint, model_at
 

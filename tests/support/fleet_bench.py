@@ -14,12 +14,12 @@ from blazar.models.base import close_database
 from blazar.paths import Paths
 from blazar.store.store import Store
 from blazar.supervisor import processes
-from blazar.supervisor.child import Means
 from blazar.supervisor.contexts import Contexts
 from blazar.supervisor.daemon import router_of
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.loader import Loader
 from blazar.supervisor.loop import Loop
+from blazar.supervisor.means import Means
 from blazar.supervisor.pool import Pool
 from blazar.supervisor.sight import Sight
 from blazar.supervisor.states import State
