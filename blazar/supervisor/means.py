@@ -1,4 +1,4 @@
-"""What a child works with: `Weighed`, known before it may start, `Prepared`, its one load, and `Means`, common to all."""
+"""What a child works with: `Weighed`, known before it may start; `Prepared`, its one load; `Means`, common to all."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
