@@ -162,9 +162,10 @@ def test_variables_of_reserved_flags_are_those_that_the_engine_reads(tmp_path):
             load_text(f'[engine_env]\n{name} = "x"', tmp_path)
 
 
-OFFERS = [*(override(flag, "x") for flag in TOOL_FLAGS), *(override(flag.replace("-", "_").replace("__", "--", 1), "x")
-                                                           for flag in TOOL_FLAGS if flag.startswith("--")),
-          *(f'[engine_env]\n{name} = "all"' for name in TOOL_VARIABLES)]
+OFFERS = sorted([*(override(flag, "x") for flag in TOOL_FLAGS),
+                 *(override(flag.replace("-", "_").replace("__", "--", 1), "x") for flag in TOOL_FLAGS
+                   if flag.startswith("--")),
+                 *(f'[engine_env]\n{name} = "all"' for name in TOOL_VARIABLES)])
 
 
 @pytest.mark.parametrize("text", OFFERS)
