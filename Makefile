@@ -37,7 +37,7 @@ test: .venv/.tested
 
 # Some limits of time can be missed on a busy machine alone: what fails is tried once more, by itself, and both are shown.
 test-venv: .venv/.tested build/npm/.installed
-	$(BIN)/python -m pytest -n 2 --dist loadfile -o cache_dir=build/cache-venv || { echo 'once more what failed:'; \
+	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=25 -o cache_dir=build/cache-venv || { echo 'once more what failed:'; \
 	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none -o cache_dir=build/cache-venv; }
 
 test-debian: .venv/.tested build/npm/.installed

@@ -36,7 +36,7 @@ def main() -> int:
     if missing:
         return skip(f"not installed; `sudo apt-get install {' '.join(missing)}` adds what is missing")
     print(f"the suite with Debian's packages ({sys.executable})", flush=True)
-    suite = [sys.executable, "-m", "pytest", "-m", "not slow", "--may-lack", ",".join(ONLY_ON_PYPI),
+    suite = [sys.executable, "-m", "pytest", "-m", "not slow", "--durations=25", "--may-lack", ",".join(ONLY_ON_PYPI),
              f"--ignore={ELSEWHERE}", "-o", "cache_dir=build/cache-debian"]
     if subprocess.call(suite, cwd=ROOT) == 0:
         return 0

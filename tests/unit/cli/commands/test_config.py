@@ -55,7 +55,7 @@ def test_list_has_every_key_once(config):
     assert fields == [name for name, _ in waiting(ACTIVE) if name not in SETTINGS] and "keys[].weight" in fields
     assert all(entry["active"] is (name in ACTIVE) for name, entry in entries.items())
     assert all((entry["waits_for"] is None) is entry["active"] for entry in entries.values())
-    assert entries["sentinel"]["waits_for"] == "the sentinel that judges answers"
+    assert entries["failover"]["waits_for"] == "failover chains"
     assert [entries["port"][name] for name in ("value", "origin", "group")] == [7, "file", "gateway"]
     assert entries["keys"]["origin"] == "env" and entries["host"]["origin"] == "default"
     assert [key["key"] for key in entries["keys"]["value"]] == ["(hidden)", "(hidden)"]
