@@ -19,6 +19,7 @@ PACKAGES = {
     "urllib3": "python3-urllib3", "psutil": "python3-psutil", "jsonschema": "python3-jsonschema",
     "geventwebsocket": "python3-gevent-websocket",
     "packaging": "python3-packaging", "pytest": "python3-pytest", "pytest_timeout": "python3-pytest-timeout",
+    "xdist": "python3-pytest-xdist",
     "build_manpages": "python3-argparse-manpage",
 }
 ONLY_ON_PYPI = ("anthropic", "gguf", "hypothesis", "ollama", "openai", "orjson", "schemathesis",
@@ -38,7 +39,7 @@ def main() -> int:
     print(f"the suite with Debian's packages ({sys.executable})", flush=True)
     suite = [sys.executable, "-m", "pytest", "-m", "not slow", "--durations=25", "--may-lack", ",".join(ONLY_ON_PYPI),
              f"--ignore={ELSEWHERE}", "-o", "cache_dir=build/cache-debian"]
-    if subprocess.call(suite, cwd=ROOT) == 0:
+    if subprocess.call([*suite, "-n", "2", "--dist", "loadfile"], cwd=ROOT) == 0:
         return 0
     print("once more what failed:", flush=True)  # some limits of time can be missed on a busy machine alone
     return subprocess.call([*suite, "--last-failed", "--last-failed-no-failures", "none"], cwd=ROOT)
