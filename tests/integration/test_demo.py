@@ -24,6 +24,7 @@ def shell(tmp_path):
     return shell
 
 
+@pytest.mark.slow
 @pytest.mark.real
 @pytest.mark.timeout(300)
 def test_the_demo_answers_and_its_examples_work_as_printed(shell):
