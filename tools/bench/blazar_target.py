@@ -18,6 +18,10 @@ from tools.bench import counts, machine, process, programs
 from tools.bench.targets import START_LIMIT, Target
 
 KEYS = 8
+CTX = 57344
+"""Tokens that one request may have: enough for the largest that is sent."""
+TINY = {"block_count": 1, "embedding_length": 16, "attention.head_count": 1}
+"""A model of which so much context for so many slots fits into main memory, as far as the planner knows."""
 SLOTS = 256
 """As many as Blazar allows; so many connections to the engine are kept, as the others keep theirs."""
 LIMITS = {"rpm": 10**9, "tpm": 10**9, "daily_tokens": 10**12, "max_concurrent": 10**5}
@@ -51,7 +55,7 @@ class Blazar(Target):
         self.keys = self.folder / f"{self.name}.keys"
         self.keys.write_text("".join(f"{secret}\n" for secret in self._secrets))
         self.paths.ensure()
-        file = write_header(self.folder / f"{self.name}.gguf", "bench")
+        file = write_header(self.folder / f"{self.name}.gguf", "bench", CTX, shape=TINY)
         self.model = Store(self.paths).install_file(file, "bench")["name"]
 
     def start(self) -> None:
@@ -132,7 +136,8 @@ def limits(active: frozenset[str]) -> dict[str, int]:
 
 
 def config_text(secrets: list[str], active: frozenset[str]) -> str:
-    """The defaults, API keys with their limits, and the slots of our engine, which answers everybody at once."""
+    """The defaults, API keys with their limits, the slots of our engine, which answers everybody at once, and a context
+    into which the largest request fits."""
     kept = "".join(f"{name} = {value}\n" for name, value in limits(active).items())
-    return f"slots = {SLOTS}\n\n" + "".join(f'[[keys]]\nname = "bench {number}"\nkey = "{secret}"\n{kept}\n'
-                   for number, secret in enumerate(secrets))
+    keys = (f'[[keys]]\nname = "bench {number}"\nkey = "{secret}"\n{kept}\n' for number, secret in enumerate(secrets))
+    return f"slots = {SLOTS}\ndefault_ctx = {CTX}\n\n" + "".join(keys)

@@ -19,8 +19,13 @@ class Media:
         self._pause = pause
 
     def __call__(self, exchange: Exchange) -> None:
-        if media.may_show(exchange.upstream_body, self._pause):
+        body = exchange.upstream_body
+        # To search a large body takes its time; an engine that can be shown nothing refuses it by itself.
+        if (len(body) <= media.STEP or self._can_be_shown(exchange.model)) and media.may_show(body, self._pause):
             self._look(exchange)
+
+    def _can_be_shown(self, model: str) -> bool:
+        return not media.WORDS.keys().isdisjoint(self._directory.models[model]["capabilities"])
 
     def _look(self, exchange: Exchange) -> None:
         asked = self._reader.whole(exchange.upstream_body)
