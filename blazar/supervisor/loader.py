@@ -172,9 +172,13 @@ class Loader:
     def _need(self, chosen: "Chosen", workers: Sequence[rpc.Worker], tuned: Mapping[str, Any]) -> Need:
         tuned = {name: value for name, value in tuned.items() if name != "default_ctx" or _is_more(value, chosen)}
         pair, types = pair_of(chosen.installed, self._store.every()), types_of(chosen.manifest)
-        plain, changed = (need_of(chosen.installed, settings, uses_cards=chosen.uses_cards, pair=pair, types=types,
-                                  **rpc.told(workers)) for settings in (chosen.settings, {**chosen.settings, **tuned}))
-        return replace(changed, tuned=tuned, untuned=plain) if tuned else plain
+
+        def need(settings: Mapping[str, Any]) -> Need:
+            return need_of(chosen.installed, settings, uses_cards=chosen.uses_cards, pair=pair, types=types,
+                           **rpc.told(workers))
+
+        plain = need(chosen.settings)
+        return replace(need({**chosen.settings, **tuned}), tuned=tuned, untuned=plain) if tuned else plain
 
     def _lookup_cache(self, model: str, settings: Mapping[str, Any]) -> Path | None:
         wanted = settings.get("spec_cache") and str(settings.get("spec")).startswith("ngram")

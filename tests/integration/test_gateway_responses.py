@@ -176,7 +176,8 @@ def test_a_child_that_breaks_off_ends_in_a_failed_response_which_is_kept(gateway
     assert create(gateway).status == 502
 
 
-def test_cancel(gateway):
+def begins_and_waits(gateway):
+    """Have the child begin a stream that it does not end; set once the gateway has closed it."""
     closed = threading.Event()
 
     def slow(conversation):
@@ -185,6 +186,11 @@ def test_cancel(gateway):
             closed.set()
 
     gateway.child.play = slow
+    return closed
+
+
+def test_cancel(gateway):
+    closed = begins_and_waits(gateway)
     with gateway.connect() as sock:
         body = json.dumps({"model": MODEL, "input": "hi", "stream": True}).encode()
         sock.sendall(post("/v1/responses", body, "Authorization: Bearer sk-ann"))
@@ -201,14 +207,7 @@ def test_cancel(gateway):
 
 
 def test_a_client_that_leaves_ends_the_childs_work(gateway):
-    closed = threading.Event()
-
-    def slow(conversation):
-        conversation.send(STREAM_HEAD + chunked(sse([chunk("Hel")], done=False), last=False))
-        if conversation.client_closes(10):
-            closed.set()
-
-    gateway.child.play = slow
+    closed = begins_and_waits(gateway)
     with gateway.connect() as sock:
         body = json.dumps({"model": MODEL, "input": "hi", "stream": False}).encode()
         sock.sendall(post("/v1/responses", body, "Authorization: Bearer sk-ann"))
