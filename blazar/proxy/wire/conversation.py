@@ -47,7 +47,7 @@ class Conversation:
         self._client = client
         self._address = address
         self._head_until = 0.0
-        self._familiar: Familiar | None = None
+        self._familiar: Familiar[dict[str, Any]] | None = None
 
     def run(self) -> None:
         """Answer requests until one of both sides ends it. Raises OSError when the client leaves or stalls."""
@@ -77,10 +77,10 @@ class Conversation:
     def _environ(self, raw: bytes, rest: bytes) -> dict[str, Any] | None:
         """The environ of a request with that head, `rest` being what came after it; None for an unusual one. Raises
         HeadRefused and its kin."""
-        known = self._familiar
-        length = known.length(raw) if known is not None else None
-        if known is not None and length is not None:
-            environ = known.environ.copy()
+        last = self._familiar
+        length = last.length(raw) if last is not None else None
+        if last is not None and length is not None:
+            environ = last.known.copy()
         else:
             head = check_head(raw)
             lean = lean_environ(self._door.base, head, self._client, self._address)

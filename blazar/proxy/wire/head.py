@@ -4,10 +4,14 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from blazar.proxy.wire.familiar import Familiar, familiar
 from blazar.proxy.wire.framing import BadFraming, ChunkedFraming, CloseFraming, Framing, LengthFraming
 
 MAX_HEAD = 65536
 """Bytes of the longest head a child may send."""
+
+BODILESS = (204, 304)
+"""Statuses of answers without a body, whatever their head says."""
 
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5]\d\d)(?: [^\r\n\0]*)?")
 _FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\r\n\0]*?)[ \t]*")
@@ -47,6 +51,25 @@ def parse_head(raw: bytes) -> Head:
     return Head(status, fields, _framing(status, fields), keeps)
 
 
+class HeadReader:
+    """Reads the heads of one connection, which are nearly always like the one before."""
+
+    def __init__(self) -> None:
+        self._familiar: Familiar[Head] | None = None
+
+    def read(self, raw: bytes) -> Head:
+        """As `parse_head`."""
+        last = self._familiar
+        length = last.length(raw) if last is not None else None
+        if last is None or length is None:
+            head = parse_head(raw)
+            self._familiar = familiar(raw, head) if head.status not in BODILESS and head.status >= 200 else None
+            return head
+        known = last.known
+        kind = type(known.framing)
+        return Head(known.status, known.fields, LengthFraming(length) if kind is LengthFraming else kind(), known.keeps)
+
+
 # A child sends the same lines again and again, and the same line means the same.
 
 @lru_cache(64)
@@ -68,7 +91,7 @@ def _field(line: bytes) -> tuple[str, str]:
 
 def _framing(status: int, fields: dict[str, str]) -> Framing:
     coding, length = fields.get("transfer-encoding"), fields.get("content-length")
-    if status in (204, 304) or status < 200:
+    if status in BODILESS or status < 200:
         return LengthFraming(0)
     if coding is not None:
         if coding.lower() != "chunked" or length is not None:
