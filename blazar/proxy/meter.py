@@ -25,7 +25,8 @@ UNLIMITED_COMPLETION = 256
 
 # In a JSON string the quotes of these keys would be escaped, so what a model writes is never taken for them.
 _NUMBER = (int, float)  # a tuple: `int | float` would be built anew at each call
-_OBJECT = re.compile(rb"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})")
+_FLAT = re.compile(rb"\s*:\s*(\{[^{}]*\})")
+_NESTED = re.compile(rb"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})")
 _COUNTS = (("usage", b'"usage"'), ("timings", b'"timings"'))
 
 
@@ -60,7 +61,9 @@ class Meter:
         end = bytes(self._kept[-KEPT:])
         for name, key in _COUNTS:
             place = end.rfind(key)
-            found = _OBJECT.match(end, place + len(key)) if place >= 0 else None
+            if place < 0:
+                continue
+            found = _FLAT.match(end, place + len(key)) or _NESTED.match(end, place + len(key))
             if found is not None:
                 try:
                     told = loads(found[1])

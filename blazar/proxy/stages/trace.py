@@ -55,7 +55,8 @@ class Trace:
         if exchange.first_byte:
             metrics.first_byte.observe(exchange.first_byte - exchange.started, exchange.model)
             metrics.overhead.observe(exchange.overhead)
-        if verdict := verdict_on(exchange):
+        verdict = verdict_on(exchange)
+        if verdict is not None:
             metrics.structured.add(exchange.dialect.name, exchange.model, verdict)
         if error is None:
             if is_truncated(exchange):
