@@ -26,14 +26,9 @@ class Head:
     framing: Framing
     keeps: bool
     """Whether the child keeps the connection after this answer."""
-
-    @property
-    def chunked(self) -> bool:
-        return isinstance(self.framing, ChunkedFraming)
-
-    @property
-    def length(self) -> int | None:
-        return self.framing.left if isinstance(self.framing, LengthFraming) else None
+    chunked: bool
+    length: int | None
+    """Bytes of the body, where the head tells them."""
 
 
 def parse_head(raw: bytes) -> Head:
@@ -48,7 +43,9 @@ def parse_head(raw: bytes) -> Head:
     if connection is not None:
         connection = connection.lower()
         keeps = "close" not in connection if keeps else "keep-alive" in connection
-    return Head(status, fields, _framing(status, fields), keeps)
+    framing = _framing(status, fields)
+    return Head(status, fields, framing, keeps, isinstance(framing, ChunkedFraming),
+                framing.left if isinstance(framing, LengthFraming) else None)
 
 
 class HeadReader:
@@ -66,8 +63,10 @@ class HeadReader:
             self._familiar = familiar(raw, head) if head.status not in BODILESS and head.status >= 200 else None
             return head
         known = last.known
-        kind = type(known.framing)
-        return Head(known.status, known.fields, LengthFraming(length) if kind is LengthFraming else kind(), known.keeps)
+        if known.length is not None:
+            return Head(known.status, known.fields, LengthFraming(length), known.keeps, False, length)
+        return Head(known.status, known.fields, ChunkedFraming() if known.chunked else CloseFraming(), known.keeps,
+                    known.chunked, None)
 
 
 # A child sends the same lines again and again, and the same line means the same.

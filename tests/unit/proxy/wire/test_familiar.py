@@ -18,8 +18,10 @@ def test_only_the_length_differs():
 
 
 @pytest.mark.parametrize("raw", [
-    HEAD % b"1234567890123456", HEAD % b"", HEAD % b"+7", HEAD % b"7 ", HEAD % b"7, 7", HEAD % b"7\r\nContent-Length: 7",
-    HEAD % b"\xb2", (HEAD % b"7").replace(b"X: 1", b"X: 2"), (HEAD % b"7").replace(b"/a", b"/b"), HEAD % b"7" + b"\r\nY: 1",
+    HEAD % b"1234567890123456", HEAD % b"", HEAD % b"+7", HEAD % b"7 ", HEAD % b"7, 7",
+    HEAD % b"7\r\nContent-Length: 7",
+    HEAD % b"\xb2", (HEAD % b"7").replace(b"X: 1", b"X: 2"), (HEAD % b"7").replace(b"/a", b"/b"),
+    HEAD % b"7" + b"\r\nY: 1",
     b"", b"POST /a HTTP/1.1\r\nHost: b\r\nContent-Length: ", b"X: 1",
 ])
 def test_anything_else_is_another_head(raw):
