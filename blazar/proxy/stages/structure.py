@@ -78,7 +78,8 @@ class Structure:
 
     def _cap(self, exchange: Exchange) -> None:
         """Raw completions end somewhere, whatever the model thinks."""
-        own = self._overlays.of(exchange.model).get("raw_lane_max_tokens")
+        settings = self._overlays.of(exchange.model)
+        own = settings.get("raw_lane_max_tokens")
         most = self._config.raw_lane_max_tokens if own is None else own
         asked = self._reader.whole(exchange.upstream_body)
         limit = asked.get("max_tokens")
