@@ -51,8 +51,8 @@ MANAGED = {
         "model": "other", "name": "other", "from": "nobody", "files": {"a.gguf": DIGEST}, "adapters": {"a": DIGEST},
         "template": "t", "license": "MIT", "system": "s", "parameters": {"seed": 1}, "messages": [USER],
         "modelfile": "FROM solo\nSYSTEM s", "stream": False, "quantize": "q4_0", "quantization": "q4_0",
-        "remote_host": "h", "draft_files": {"a": DIGEST}, "renderer": "r", "parser": "p", "requires": "1",
-        "info": {"a": 1}, "capabilities": ["tools"]}),
+        "draft_quantize": "q4_0", "remote_host": "h", "draft_files": {"a": DIGEST}, "renderer": "r", "parser": "p",
+        "requires": "1", "info": {"a": 1}, "capabilities": ["tools"]}),
     "`POST /api/copy`": ("POST", "/api/copy", {"source": "solo", "destination": "mine"}, {
         "source": "nobody", "destination": "other", "alias": True}),
     "`DELETE /api/delete`": ("DELETE", "/api/delete", {}, {"model": "nobody", "name": "nobody"}),

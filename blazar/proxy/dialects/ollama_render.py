@@ -109,7 +109,7 @@ class Writer:
             if arguments is None:
                 raw.append(f"{call.name}({call.arguments})")
             else:
-                function = {"name": call.name, "arguments": arguments}
+                function = {"index": len(calls), "name": call.name, "arguments": arguments}
                 calls.append({"id": call.id or self._new_id(), "function": function})
         return calls, "\n".join(raw)
 

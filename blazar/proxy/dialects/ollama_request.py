@@ -31,9 +31,9 @@ def messages(payload: dict[str, Any]) -> list[dict[str, Any]]:
     count = 0
     for position, message in enumerate(objects(payload, "messages")):
         where = f"messages[{position}]."
-        role = text(message, "role", where)
+        role = text(message, "role", where).lower()
         if role not in ROLES:
-            refuse(f"{where}role", "system, user, assistant or tool", role)
+            refuse(f"{where}role", "system, user, assistant or tool", message.get("role"))
         turn = {"role": ROLES[role], "content": content_of(text(message, "content", where), message, where)}
         if role == "assistant":
             if text(message, "thinking", where):

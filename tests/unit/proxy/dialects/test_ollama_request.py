@@ -119,7 +119,7 @@ def test_format():
 
 @pytest.mark.parametrize(("think", "kwargs"), [
     (True, {"enable_thinking": True}), (False, {"enable_thinking": False}),
-    ("high", {"enable_thinking": True, "reasoning_effort": "high"})])
+    *((level, {"enable_thinking": True, "reasoning_effort": level}) for level in ("low", "high", "max"))])
 def test_think(think, kwargs):
     assert asked(messages=HELLO, think=think)["chat_template_kwargs"] == kwargs
 
@@ -129,7 +129,7 @@ def test_think(think, kwargs):
 
 def test_the_developer_is_the_system_and_null_is_empty():
     turns = asked(messages=[{"role": "developer", "content": "Be brief."}, {"role": "assistant", "content": None,
-                  "thinking": "hm"}, {"role": "user", "content": "\ud800"}])["messages"]
+                  "thinking": "hm"}, {"role": "User", "content": "\ud800"}])["messages"]
     assert turns == [{"role": "system", "content": "Be brief."}, {"role": "assistant", "content": "",
                      "reasoning_content": "hm"}, {"role": "user", "content": "\ufffd"}]
 
