@@ -75,7 +75,6 @@ def test_nulls_are_absent():
     ({"format": "yaml"}, '`format` must be "json" or a JSON schema, not "yaml"'), ({"format": 7}, "not 7"),
     ({"think": "much"}, "`think`"), ({"think": 1}, "`think`"), ({"tools": {}}, "`tools`"),
     ({"tools": [{"function": {"parameters": {"properties": ["x"]}}}]}, "properties` must be an object"),
-    ({"messages": [{"role": "tool", "content": "x"}]}, "no call before it"),
     ({"messages": [{"role": "user", "content": "x", "images": ["!!!"]}]},
      r"`messages\[0\].images\[0\]` is not base64")])
 def test_refusals_name_the_field(fields, why):
@@ -169,6 +168,14 @@ def test_results_in_another_order_and_twice_the_same_tool():
         {"role": "tool", "tool_name": "f", "content": "2"}])["messages"]
     ids = [call["id"] for call in turns[0]["tool_calls"]]
     assert [turn["tool_call_id"] for turn in turns[1:]] == [ids[1], ids[0], ids[2]]
+
+
+def test_results_whose_calls_were_cut_off_with_the_beginning_of_the_history():
+    turns = asked(messages=[{"role": "tool", "content": "a"}, {"role": "tool", "content": "b", "tool_name": "f"},
+                            {"role": "tool", "content": "c", "tool_call_id": "7"}])["messages"]
+    assert turns == [{"role": "tool", "content": "a", "tool_call_id": "call_lost"},
+                     {"role": "tool", "content": "b", "tool_call_id": "call_f", "name": "f"},
+                     {"role": "tool", "content": "c", "tool_call_id": "7"}]
 
 
 def test_ids_that_are_given_are_kept():
