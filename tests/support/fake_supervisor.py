@@ -224,5 +224,5 @@ class FakeSupervisor:
 
     def on_describe(self, message: Message) -> dict[str, Any]:
         facts = self.facts.get(message["model"], {})
-        return {"model": {"name": message["model"], **MODEL, **facts, "template": "T", "parameters": "", "license": "MIT",
-                          "model_info": {"general.architecture": "llama"}, "source": "test"}}
+        return {"model": {"name": message["model"], **MODEL, **facts, "template": "T", "parameters": "",
+                          "license": "MIT", "model_info": {"general.architecture": "llama"}, "source": "test"}}
