@@ -103,7 +103,8 @@ class Writer:
 
     def split_calls(self, answer: Answer) -> tuple[list[dict[str, Any]], str]:
         """The calls whose arguments are an object, and the others as the model wrote them, for the reader to see."""
-        calls, raw = [], []
+        calls: list[dict[str, Any]] = []
+        raw = []
         for call in answer.tool_calls:
             arguments = arguments_of(call)
             if arguments is None:
