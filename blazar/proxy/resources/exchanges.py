@@ -5,7 +5,6 @@ from blazar.proxy.gateway import Gateway
 from blazar.proxy.pipeline import LOADING, UNLOADING
 from blazar.proxy.request import Request
 from blazar.proxy.routes import Route
-from blazar.proxy.stages.knobs import HEADER_PREFIX
 
 
 def opened(gateway: Gateway, request: Request, route: Route) -> Exchange:
@@ -17,9 +16,8 @@ def opened(gateway: Gateway, request: Request, route: Route) -> Exchange:
     exchange.api_key = request.api_key
     exchange.sink = request.sink
     exchange.headers = request.own_headers()
-    knobs = [name for name in request.headers if name.startswith(HEADER_PREFIX)]
-    for name in knobs:
-        exchange.knobs[name] = request.headers[name]
+    if request.facts.knobs:
+        exchange.knobs.update(request.facts.knobs)
     return exchange
 
 
