@@ -138,7 +138,10 @@ class NameRefused(BlazarError):
 
 
 class ModelNotFound(BlazarError):
-    """model {name!r} is not installed{near}; `blazar list` shows what is, `blazar pull {name}` installs one"""
+    """model {name!r} not found, try pulling it first: `blazar pull {name}`{near}; `blazar list` shows what is
+    installed"""
+
+    # Clients of Ollama know these words: up to "not found", or up to "first".
 
     slug = "model-not-found"
     status = 404
@@ -340,8 +343,8 @@ class RequestRefused(BlazarError):
 
 
 class NotCapable(RequestRefused):
-    """{model} cannot do this: it has no {capability!r} among its capabilities ({has}); `blazar show NAME` tells what
-    a model can do"""
+    """{model} does not support {capability}: it has no {capability!r} among its capabilities ({has}); `blazar show
+    NAME` tells what a model can do"""
 
     slug = "model-not-capable"
 

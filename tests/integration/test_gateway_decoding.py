@@ -91,7 +91,7 @@ def test_strict_confines_calls_and_reads_them_back(gateway, stream):
     assert answer.headers[RECEIPT] == "gbnf"
     lines = ndjson(answer.body) if stream else [answer.json()]
     calls = [call["function"] for line in lines for call in line["message"].get("tool_calls", ())]
-    assert calls == [{"name": "g", "arguments": {"n": 1}}]
+    assert calls == [{"index": 0, "name": "g", "arguments": {"n": 1}}]
     assert "".join(line["message"]["content"] for line in lines) == "" and lines[-1]["done_reason"] == "stop"
 
 

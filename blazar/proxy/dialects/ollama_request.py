@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from blazar.errors import RequestRefused
 from blazar.proxy.assemble import arguments_of
 from blazar.proxy.dialects import images
 from blazar.proxy.dialects.fields import boolean, integer, mapping, objects, refuse, strings, text
@@ -31,9 +30,9 @@ def messages(payload: dict[str, Any]) -> list[dict[str, Any]]:
     count = 0
     for position, message in enumerate(objects(payload, "messages")):
         where = f"messages[{position}]."
-        role = text(message, "role", where)
+        role = text(message, "role", where).lower()
         if role not in ROLES:
-            refuse(f"{where}role", "system, user, assistant or tool", role)
+            refuse(f"{where}role", "system, user, assistant or tool", message.get("role"))
         turn = {"role": ROLES[role], "content": content_of(text(message, "content", where), message, where)}
         if role == "assistant":
             if text(message, "thinking", where):
@@ -122,8 +121,7 @@ def _answered(message: dict[str, Any], open_calls: list[dict[str, Any]], where: 
         if call["id"] == given if given else name in ("", call["function"]["name"]):
             open_calls.remove(call)
             return {"tool_call_id": call["id"], "name": name or call["function"]["name"]}
-    if not given and not name:
-        raise RequestRefused(f"`{where[:-1]}` is a tool's result, but no call before it waits for one")
-    return {"tool_call_id": given or f"call_{name}", "name": name}
+    # Clients that cut long histories off leave results whose calls are gone; some send neither names nor ids.
+    return {"tool_call_id": given or f"call_{name or 'lost'}", **({"name": name} if name else {})}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from blazar.proxy.dialects.fields import refuse
 
-LEVELS = ("low", "medium", "high")
+LEVELS = ("low", "medium", "high", "max")
 """How hard a model may be asked to think."""
 
 
@@ -37,5 +37,5 @@ def thinking(wanted: Any) -> dict[str, Any]:
     if isinstance(wanted, bool):
         return {"chat_template_kwargs": {"enable_thinking": wanted}}
     if wanted not in LEVELS:
-        refuse("think", "true, false, \"low\", \"medium\" or \"high\"", wanted)
+        refuse("think", "true, false, \"low\", \"medium\", \"high\" or \"max\"", wanted)
     return {"chat_template_kwargs": {"enable_thinking": True, "reasoning_effort": wanted}}
