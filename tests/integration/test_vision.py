@@ -116,11 +116,15 @@ def test_capabilities_say_so(daemon):
 
 
 def test_a_broken_picture_is_the_clients_fault(daemon):
-    """Its head is that of a PNG, and the rest is noise: only the engine can tell."""
+    """Its head is that of a picture, and the rest is noise: only the engine can tell."""
     broken = base64.b64encode(base64.b64decode(RED)[:40] + b"noise").decode()
     status, answer = post(daemon, "/api/chat", {"model": SEES, "stream": False,
                                                 "messages": [{"role": "user", "content": "a", "images": [broken]}]})
-    assert status == 400, answer
+    assert status == 400 and "video_ffmpeg_dir" in answer["error"], answer
+    webp = {"type": "image_url", "image_url": {"url": "data:image/webp;base64,UklGRiIAAABXRUJQVlA4IBYAAAAwAQ=="}}
+    status, answer = post(daemon, "/v1/chat/completions", {"model": SEES, "messages": [
+        {"role": "user", "content": [webp]}]})
+    assert (status, answer["error"]["code"]) == (400, "media-unread"), answer
     assert chat(daemon, RED)[1] > 10
 
 
