@@ -10,6 +10,7 @@ from blazar.config.config import Config
 from blazar.config.effective import overlay
 from blazar.errors import KnobRefused
 from blazar.proxy.dialects.fields import mapping, refuse, text
+from blazar.proxy.dialects.shape import thinking
 from blazar.proxy.exchange import Exchange
 from blazar.proxy.grammar import Envelopes, grammar
 from blazar.proxy.json import dumps
@@ -115,8 +116,8 @@ class Structure:
 
 def _thoughtless(asked: dict[str, Any]) -> dict[str, Any]:
     """The request for a model that is not to think: a grammar begins with its very first word."""
-    values = mapping(asked, "chat_template_kwargs")
-    return {**asked, "chat_template_kwargs": {**values, "enable_thinking": False}}
+    values = {**mapping(asked, "chat_template_kwargs"), **thinking(False)["chat_template_kwargs"]}
+    return {**asked, "chat_template_kwargs": values}
 
 
 def _was_answered(asked: dict[str, Any]) -> bool:
