@@ -82,6 +82,8 @@ def test_a_stream_of_text_ends_before_the_model_sees(daemon):
     asker.join(100)
     ((red, tokens),) = got
     assert tokens == plain + 4 and len(children(daemon)) == 2
+    log = (daemon.home / ".local/share/blazar/run/daemon.log").read_text()
+    assert "tokens of its conversations again" in log and "not used and go" not in log, "what it has read goes over"
     told = explained(daemon)
     assert "--mmproj" in told["argv"] and told["plan"]["parts"][0]["beside"] > 100_000
     assert chat(daemon, RED)[0] == red and chat(daemon, BLUE)[0] != red and chat(daemon)[1] == plain
