@@ -20,7 +20,12 @@ from tests.support.wire import call, chunk, counts, dialects
 
 PIECES = [b"data: ", b"data:", b"data", b"d", b":", b" ", b"\n", b"\r", b"\r\n", b"\n\n", b"\r\r", b"\r\n\r\n", b"x",
           b'{"a":1}', b"[DONE]", b"event: e", b"id: 7", b": ping", b"\xef\xbb\xbf", b"\xf0\x9f\x98\x80", b"\xff", b"\0"]
-STREAMS = st.lists(st.sampled_from(PIECES), max_size=24).map(b"".join)
+LINES = st.tuples(st.sampled_from([b"data: x", b"data:y", b"data", b"", b": ping", b"event: e",
+                                   b"\xef\xbb\xbfdata: z"]),
+                  st.sampled_from([b"\n", b"\r\n", b"\r"])).map(b"".join)
+WELL_FORMED = st.tuples(st.sampled_from([b"", b"\xef\xbb\xbf"]), st.lists(LINES, min_size=1, max_size=9)).map(
+    lambda given: given[0] + b"".join(given[1]))
+STREAMS = st.one_of(st.lists(st.sampled_from(PIECES), max_size=24).map(b"".join), WELL_FORMED)
 CUTS = st.lists(st.integers(0, 4000), max_size=12)
 CHUNKS = st.lists(st.one_of(
     st.text(max_size=6).map(chunk),
