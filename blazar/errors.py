@@ -355,6 +355,14 @@ class NotShown(RequestRefused):
     slug = "model-cannot-see"
 
 
+class MediaUnread(RequestRefused):
+    """the engine of {model} cannot read a picture, sound or film in the request: it is damaged, or it is WebP or a film
+    and the engine finds no ffmpeg; send it whole, a picture as PNG or JPEG, or have ffmpeg and ffprobe installed where
+    Blazar runs (`video_ffmpeg_dir` names their folder)"""
+
+    slug = "media-unread"
+
+
 class InputTooLong(RequestRefused):
     """input {number} of {count} is {tokens} tokens long, and {model} takes at most {limit}; shorten it, or send it in
     parts"""

@@ -92,7 +92,7 @@ def outcome(operation, payload):
         return "refused"
     upstream = {key: value for key, value in json.loads(exchange.upstream_body or b"{}").items() if key != "model"}
     return (upstream, exchange.upstream_path, exchange.asked, exchange.stream, exchange.keep_alive, exchange.num_ctx,
-            exchange.context, exchange.thinks, exchange.inputs, exchange.stops)
+            exchange.context, exchange.inputs, exchange.stops)
 
 
 def check(fate, before, after):

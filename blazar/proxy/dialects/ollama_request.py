@@ -11,6 +11,8 @@ from blazar.proxy.exchange import ToolCall
 from blazar.proxy.json import dumps
 
 MOST_LOGPROBS = 20
+LEVELS = ("low", "medium", "high", "max")
+"""How hard a model may be asked to think."""
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 
 
@@ -71,7 +73,15 @@ def chat_logprobs(payload: dict[str, Any]) -> dict[str, Any]:
 def shape_of(payload: dict[str, Any]) -> dict[str, Any]:
     """What `format` and `think` ask."""
     constraint = response_format(payload.get("format"))
-    return {**({"response_format": constraint} if constraint else {}), **thinking(payload.get("think"))}
+    return {**({"response_format": constraint} if constraint else {}), **_think(payload.get("think"))}
+
+
+def _think(wanted: Any) -> dict[str, Any]:
+    if wanted is None or isinstance(wanted, bool):
+        return thinking(wanted)
+    if wanted not in LEVELS:
+        refuse("think", "true, false, \"low\", \"medium\", \"high\" or \"max\"", wanted)
+    return thinking(True, wanted)
 
 
 def content_of(words: str, holder: dict[str, Any], where: str) -> str | list[dict[str, Any]]:
