@@ -1,7 +1,7 @@
 """Files that clients keep here: what a batch reads, and what it has written.
 
 A writer's file has a dot before its name until it is whole and flushed, and is locked. What a killed process leaves
-under such a name, which nobody holds any more, the next upload deletes; what has no row in the database, the next start.
+under such a name, and nobody holds any more, the next upload deletes; what has no row in the database, the next start.
 """
 
 import contextlib

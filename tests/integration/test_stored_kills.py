@@ -1,5 +1,5 @@
-"""kill -9 in the middle of whatever is kept for OpenAI's clients: what was committed is there, nothing is there by half,
-and nothing is left behind."""
+"""kill -9 in the middle of whatever is kept for OpenAI's clients: what was committed is there, nothing by half, and
+nothing is left behind."""
 
 import contextlib
 import io
@@ -101,7 +101,7 @@ def test_in_the_middle_of_an_upload(daemon, kill):
     with socket.create_connection(("127.0.0.1", int(daemon.url.rpartition(":")[2])), timeout=30) as sock:
         sock.sendall(b"POST /v1/files HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000000\r\n"
                      b"Content-Type: multipart/form-data; boundary=b\r\n\r\n" + head + b"x" * (3 << 20))
-        until(lambda: [file for file in paths(daemon).files.glob(".file-*") if file.stat().st_size], 30, "its beginning")
+        until(lambda: [file for file in paths(daemon).files.glob(".file-*") if file.stat().st_size], 30, "the beginning")
         kill()
         with contextlib.suppress(OSError):
             assert not sock.recv(100).startswith(b"HTTP/1.1 200"), "it was not kept"

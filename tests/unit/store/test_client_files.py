@@ -4,7 +4,16 @@ import pytest
 
 from blazar.errors import FileTooLarge
 from blazar.paths import Paths
-from blazar.store.client_files import FileWriter, file_path, lines, new_file_id, remove, sweep_files, sweep_partials, take
+from blazar.store.client_files import (
+    FileWriter,
+    file_path,
+    lines,
+    new_file_id,
+    remove,
+    sweep_files,
+    sweep_partials,
+    take,
+)
 
 
 @pytest.fixture
