@@ -101,7 +101,7 @@ def test_in_the_middle_of_an_upload(daemon, kill):
     with socket.create_connection(("127.0.0.1", int(daemon.url.rpartition(":")[2])), timeout=30) as sock:
         sock.sendall(b"POST /v1/files HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000000\r\n"
                      b"Content-Type: multipart/form-data; boundary=b\r\n\r\n" + head + b"x" * (3 << 20))
-        until(lambda: [file for file in paths(daemon).files.glob(".file-*") if file.stat().st_size], 30, "the beginning")
+        until(lambda: [file for file in paths(daemon).files.glob(".file-*") if file.stat().st_size], 30, "its start")
         kill()
         with contextlib.suppress(OSError):
             assert not sock.recv(100).startswith(b"HTTP/1.1 200"), "it was not kept"
