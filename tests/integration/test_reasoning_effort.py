@@ -8,7 +8,8 @@ from tests.support.tiny_gguf import CHAT_TEMPLATE, tiny_gguf
 openai = pytest.importorskip("openai")
 
 MODEL = "thinker:f32"
-TEMPLATE = "{{ reasoning_effort | default('') }}" + CHAT_TEMPLATE + "{% if not enable_thinking %}" + "!" * 20 + "{% endif %}"
+QUIET = "{% if not enable_thinking %}" + "!" * 20 + "{% endif %}"
+TEMPLATE = "{{ reasoning_effort | default('') }}" + CHAT_TEMPLATE + QUIET
 SETTINGS = "chat_template_kwargs = '{\"enable_thinking\": true}'\n"
 
 
