@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.gateway_under_test import GatewayUnderTest
+from tests.support.gateway_under_test import MODEL, GatewayUnderTest
 from tests.support.scripted_child import STREAM_HEAD, chunked
+from tests.support.shell import Shell
+from tests.support.tiny_gguf import tiny_gguf
 from tests.support.wire import sse
 
 openai = pytest.importorskip("openai")
@@ -45,14 +47,20 @@ def names(kind):
     return found
 
 
-def transcript(gateway, kind, name):
-    """The transcript, whose child's part is played to whoever asks."""
+def read(kind, name, most=1000):
+    """A transcript, with `repeated` turns up to `most` times."""
     told = json.loads((FOLDER / kind / f"{name}.json").read_text())
     turns = "messages" if kind == "openai" else "input"
     many = [json.loads(json.dumps(turn).replace("call_#", f"call_{number}"))
-            for number in range(told.get("repeat", 0)) for turn in told["repeated"]]
+            for number in range(min(most, told.get("repeat", 0))) for turn in told["repeated"]]
     told["request"][turns] = [turn for given in told["request"][turns]
                               for turn in (many if given == "repeated" else [given])]
+    return told
+
+
+def transcript(gateway, kind, name):
+    """The same; the child's part is played to whoever asks."""
+    told = read(kind, name)
     gateway.child.play = lambda talk: talk.send(STREAM_HEAD + chunked(sse(told["child"])))
     return told
 
@@ -83,6 +91,7 @@ def test_chat_completions(gateway, sdk, name):
         streamed = stream.get_final_completion()
     kept = sdk.chat.completions.retrieve(streamed.id)
     added = {"stream": True, "stream_options": {"include_usage": True}}
+    told["request"].update(told.get("asked", {}))
     assert asked(gateway) == [{**told["request"], **added}, {**told["request"], **added, "store": True}]
     wanted = told["answer"]
     for answer in (whole, streamed, kept):
@@ -126,3 +135,29 @@ def plain(value):
     if isinstance(value, dict):
         return {name: plain(item) for name, item in value.items() if name not in ("parsed", "parsed_arguments")}
     return value
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    shell = Shell(tmp_path_factory.mktemp("home"))
+    shell.ok("pull", str(tiny_gguf(shell.home / "solo.gguf")), "--name", MODEL)
+    shell.start()
+    with openai.OpenAI(base_url=f"{shell.url}/v1", api_key="none", max_retries=0, timeout=60) as client:
+        yield client
+    shell.stop()
+
+
+@pytest.mark.parametrize("name", names("openai"))
+def test_the_real_engine_takes_chat_completions(real, name):
+    request = read("openai", name, most=2)["request"]
+    needed = {field: request.pop(field) for field in ("model", "messages")}
+    answer = real.chat.completions.create(**needed, extra_body={**request, "max_tokens": 2, "max_completion_tokens": 2})
+    assert answer.choices[0].finish_reason
+
+
+@pytest.mark.parametrize("name", names("responses"))
+def test_the_real_engine_takes_responses(real, name):
+    request = read("responses", name, most=2)["request"]
+    needed = {field: request.pop(field) for field in ("model", "input")}
+    answer = real.responses.create(**needed, extra_body={**request, "max_output_tokens": 2})
+    assert answer.status in ("completed", "incomplete")

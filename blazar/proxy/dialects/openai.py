@@ -1,5 +1,5 @@
-"""OpenAI's wire form: request and answer pass through as the bytes they are, but for embeddings, whose order and number
-are checked; errors and lists are written here."""
+"""OpenAI's wire form: request and answer pass through as the bytes they are, but for a few words in a request that no
+engine knows, and for embeddings, whose order and number are checked; errors and lists are written here."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,6 +9,7 @@ from blazar.errors import DailyQuotaExceeded, PromptTooLong, QuotaExceeded
 from blazar.proxy.dialects import openai_embeddings, rerank
 from blazar.proxy.dialects.dialect import Dialect
 from blazar.proxy.dialects.fields import boolean, model_name, public, refuse
+from blazar.proxy.dialects.openai_nulls import without_nulls
 from blazar.proxy.exchange import Embedded, Exchange
 from blazar.proxy.json import dumps
 from blazar.proxy.json_scan import BodyReader
@@ -70,9 +71,9 @@ class OpenAIDialect(Dialect):
         payload = self._reader.fields(body, READ)
         stream = boolean(payload, "stream", default=False)
         gathers = self._via_stream and not stream and _has_one_choice(operation, payload)
-        upstream = body
+        upstream = without_nulls(body, self._reader.whole) if operation == "chat" else body
         if payload.get("reasoning_effort") == "none":
-            upstream = _without_thinking(self._reader.whole(body))
+            upstream = _without_thinking(self._reader.whole(upstream))
         return Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload),
                         stream=stream, body=body, payload=payload, gathers=gathers, upstream_path=PATHS[operation],
                         upstream_body=_asking_for_a_stream(upstream) if gathers else upstream)

@@ -136,7 +136,7 @@ def _tool_choice(choice: Any, names: list[str]) -> dict[str, Any]:
         if not names:
             raise RequestRefused("`tool_choice` \"required\" needs `tools` to choose from")
         return {"tool_choice": choice}
-    if not isinstance(choice, dict) or choice.get("type") not in CALLS:
+    if not isinstance(choice, dict) or choice.get("type") not in tuple(CALLS):
         refuse("tool_choice", "auto, none, required, or an object of type function, custom or allowed_tools", choice)
     name = _chosen(choice, "tool_choice.")
     if name not in names:
