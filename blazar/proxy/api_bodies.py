@@ -108,6 +108,7 @@ BODIES: dict[tuple[str, str], Body] = {
         "model input", stream=SWITCH, store=SWITCH, metadata=METADATA, max_output_tokens=COUNT, **ASKED, **NUMBERS),
         streams=True),
     ("POST", "/v1/responses/input_tokens"): Body("How many tokens that would be.", obj("model input", **ASKED)),
+    ("POST", "/v1/responses/compact"): Body("Refused: a conversation is never shortened here."),
     ("GET", "/v1/responses/{id}"): Body("A response that was kept."),
     ("DELETE", "/v1/responses/{id}"): Body("Forget it."),
     ("GET", "/v1/responses/{id}/input_items"): Body("All that the model was shown for it.", query=PAGE),

@@ -46,6 +46,7 @@ ROUTES = (
     Route("GET", "/v1/models/{name}/{more}/{most}", "models.openai_model", "openai"),
     Route("POST", "/v1/responses", "responses.create", "responses", "create", GENERATION),
     Route("POST", "/v1/responses/input_tokens", "responses.count", "responses", "input_tokens", ASKING),
+    Route("POST", "/v1/responses/compact", "refusals.compact", "responses"),
     Route("GET", "/v1/responses/{id}", "responses.retrieve", "responses"),
     Route("DELETE", "/v1/responses/{id}", "responses.delete", "responses"),
     Route("GET", "/v1/responses/{id}/input_items", "responses.items", "responses"),

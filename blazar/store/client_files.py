@@ -1,10 +1,11 @@
 """Files that clients keep here: what a batch reads, and what it has written.
 
-A writer's file has a dot before its name until it is whole and flushed; whatever a killed process leaves under such a
-name, or without a row in the database, the next start deletes.
+A writer's file has a dot before its name until it is whole and flushed, and is locked. What a killed process leaves
+under such a name, and nobody holds any more, the next upload deletes; what has no row in the database, the next start.
 """
 
 import contextlib
+import fcntl
 import os
 import re
 import secrets
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from blazar.errors import FileTooLarge, StoreUnwritable
 from blazar.paths import Paths, flush_folder
-from blazar.store.locks import told_in_words
+from blazar.store.locks import told_in_words, try_lock
 from blazar.units import format_bytes
 
 LARGEST = 512 << 20
@@ -23,6 +24,7 @@ RESERVE = 64 << 20
 BLOCK = 1 << 20
 
 _ID = re.compile(r"file-[0-9a-f]{24}")
+_PARTIAL = re.compile(r"\.file-[0-9a-f]{24}")
 
 
 def new_file_id() -> str:
@@ -46,7 +48,7 @@ class FileWriter:
         self._largest = largest
         self._partial = _partial(paths, id)
         with told_in_words(paths.files):
-            self._descriptor = os.open(self._partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            self._descriptor = _locked_file(self._partial)
 
     def write(self, data: bytes) -> None:
         """Add `data`. Raises FileTooLarge and StoreUnwritable."""
@@ -98,12 +100,38 @@ def lines(path: Path, longest: int) -> Iterator[tuple[int, bytes]]:
                 yield file.tell(), line
 
 
+def sweep_partials(paths: Paths) -> None:
+    """Delete what nobody writes any more; for a daemon that runs."""
+    with told_in_words(paths.files):
+        left = [file for file in paths.files.iterdir() if _PARTIAL.fullmatch(file.name)]
+    for file in left:
+        with contextlib.suppress(OSError):
+            descriptor = try_lock(file)
+            if descriptor is not None:
+                file.unlink()
+                os.close(descriptor)
+
+
 def sweep_files(paths: Paths, known: set[str]) -> None:
     """Delete what no row of the database knows; for a daemon that begins."""
     with told_in_words(paths.files):
         for file in paths.files.iterdir():
             if file.name not in known and file.is_file():
                 file.unlink(missing_ok=True)
+
+
+def _locked_file(final: Path) -> int:
+    """A new file to be written, which is locked from the moment it has its name, so that no sweep takes it for dead."""
+    first = final.with_name(f"{final.name}.new")
+    descriptor = os.open(first, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        first.rename(final)
+    except OSError:
+        os.close(descriptor)
+        first.unlink(missing_ok=True)
+        raise
+    return descriptor
 
 
 def _partial(paths: Paths, id: str) -> Path:

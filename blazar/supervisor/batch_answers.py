@@ -10,7 +10,7 @@ from blazar.errors import BatchEnded, BatchMissing, FileInUse, FileMissing, Usag
 from blazar.models.batch import Batch, BatchAnswer
 from blazar.models.client_file import ClientFile
 from blazar.paths import Paths
-from blazar.store.client_files import FileWriter, remove, sweep_files, take
+from blazar.store.client_files import FileWriter, remove, sweep_files, sweep_partials, take
 from blazar.supervisor.store_answers import Later
 
 LIFETIME = KEPT_DAYS * 86400
@@ -55,6 +55,7 @@ class BatchAnswers:
 
         def check() -> dict[str, Any]:
             self._forget_expired()
+            sweep_partials(self._paths)
             ClientFile.check(owner, size)
             return {}
         return check

@@ -70,11 +70,26 @@ def test_nulls_of_anthropic_clients_are_absent(gateway):
 
 def test_odd_history_of_openai_clients_passes_to_the_child_as_the_bytes_it_is(gateway):
     """What a template makes of it is the engine's to say."""
-    messages = [BRIEF, {"role": "assistant", "content": None, "tool_calls": [call('{"a": ', id=None)]},
-                {"role": "tool", "tool_call_id": None, "content": "x"}, {"role": "user", "content": "a\ud800b"}]
+    messages = [BRIEF, {"role": "assistant", "content": None, "tool_calls": [call('{"a": ')], "refusal": None},
+                {"role": "tool", "content": "x"}, {"role": "user", "content": "a\ud800b"}]
     body = json.dumps({"model": MODEL, "messages": messages, "stream": None}).encode()
     assert gateway.request("POST", ASK["openai"][0], body).status == 200
     assert gateway.child.received[0].body == body and b"\\ud800" in body
+
+
+def test_nulls_that_engines_stumble_over_are_left_out(gateway):
+    """Within texts and schemas they stay."""
+    said = {"role": "user", "content": "{\"name\": null}", "name": None}
+    asked = {"role": "assistant", "content": None, "tool_calls": [call("{}", id=None)], "reasoning_content": None}
+    function = {"name": "f", "description": None, "strict": None, "parameters": {"properties": {"a": {
+        "const": None, "description": None}}}}
+    answer = gateway.ask("openai", messages=[said, asked, {"role": "tool", "tool_call_id": None, "content": "x"}, 5],
+                         tools=[{"type": "function", "function": function}, None])
+    got = child_got(gateway)
+    assert answer.status == 200 and got["messages"] == [
+        {"role": "user", "content": "{\"name\": null}"},
+        {"role": "assistant", "content": None, "tool_calls": [call("{}")]}, {"role": "tool", "content": "x"}, 5]
+    assert got["tools"] == [{"type": "function", "function": {"name": "f", "parameters": function["parameters"]}}, None]
 
 
 def test_odd_history_of_ollama_clients_is_mended(gateway):

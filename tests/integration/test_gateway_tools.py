@@ -1,4 +1,4 @@
-"""Turns that call tools, through the running gateway (FC-07, FC-08)."""
+"""Turns that call tools, through the running gateway (FC-06, FC-07, FC-08)."""
 
 import hashlib
 import json
@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.gateway_under_test import GatewayUnderTest
 from tests.support.scripted_child import STREAM_HEAD, chunked, delta, events
-from tests.support.wire import anthropic_blocks, anthropic_events, ndjson
+from tests.support.wire import anthropic_blocks, anthropic_events, ndjson, responses_events, responses_items
 
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}}
 
@@ -40,6 +40,54 @@ def called(index, name, arguments):
 
 def says(gateway, *values):
     gateway.child.play = lambda talk: talk.send(STREAM_HEAD + chunked(*events(values)))
+
+
+# -- FC-06 -----------------------------------------------------------------------------------------------
+
+
+def begun(index, id, name, arguments):
+    return delta(tool_calls=[{"index": index, "id": id, "function": {"name": name, "arguments": arguments}}])
+
+
+def more(index, arguments):
+    return delta(tool_calls=[{"index": index, "function": {"arguments": arguments}}])
+
+
+BY_TURNS = [begun(0, "a", "f", '{"x":'), begun(1, "b", "g", '{"y":'), more(0, "1}"), more(1, "2}"),
+            begun(2, "c", "h", ""), delta(finish="tool_calls")]
+MADE = [("a", "f", {"x": 1}), ("b", "g", {"y": 2}), ("c", "h", {})]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_calls_whose_pieces_come_by_turns_are_told_one_after_another(gateway, stream):
+    says(gateway, *BY_TURNS)
+    tools = [{"name": name, "input_schema": PARAMETERS} for name in "fgh"]
+    answer = gateway.ask("anthropic", stream=stream, tools=tools)
+    blocks = anthropic_blocks(anthropic_events(answer.body)) if stream else answer.json()["content"]
+    assert blocks == [{"type": "tool_use", "id": id, "name": name, "input": input} for id, name, input in MADE]
+    if stream:  # each block ends before the next one begins
+        edges = [(event["type"], event["index"]) for event in anthropic_events(answer.body)
+                 if event["type"] in ("content_block_start", "content_block_stop")]
+        assert edges == [(f"content_block_{edge}", index) for index in range(3) for edge in ("start", "stop")]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_ollama_has_them_whole(gateway, stream):
+    says(gateway, *BY_TURNS)
+    answer = gateway.ask("ollama", tools=functions("f", "g", "h"), stream=stream)
+    lines = ndjson(answer.body) if stream else [answer.json()]
+    calls = [call["function"] for line in lines for call in line["message"].get("tool_calls", [])]
+    assert [(call["name"], call["arguments"]) for call in calls] == [(name, input) for _, name, input in MADE]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_responses_have_them_too(gateway, stream):
+    says(gateway, *BY_TURNS)
+    answer = gateway.ask("responses", stream=stream, tools=[{"type": "function", "name": name} for name in "fgh"])
+    response = responses_events(answer.body)[-1]["response"] if stream else answer.json()
+    assert [(call["call_id"], call["name"], json.loads(call["arguments"])) for call in response["output"]] == MADE
+    if stream:
+        assert responses_items(responses_events(answer.body)) == response["output"]
 
 
 # -- FC-08 -----------------------------------------------------------------------------------------------

@@ -192,6 +192,8 @@ def test_what_works(sdk, method):
 
 @pytest.mark.parametrize("call, words", [
     (lambda sdk: sdk.moderations.create(input="a"), "not moderated here"),
+    (lambda sdk: sdk.responses.compact(model=CHAT, input="a"), "sum the conversation up"),
+    (lambda sdk: sdk.responses.create(**RESPOND, background=True), "in a batch"),
     (lambda sdk: sdk.models.delete(CHAT), "does not answer DELETE"),
     (lambda sdk: sdk.images.generate(prompt="a"), "nothing is served at"),
     (lambda sdk: sdk.audio.speech.create(input="a", model="m", voice="alloy"), "nothing is served at"),

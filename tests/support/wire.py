@@ -175,7 +175,7 @@ def responses_items(events):
             items[place] = event["item"]
             open_items.remove(place)
             continue
-        assert event["item_id"] == item["id"] and ("content_index" in event) == (item["type"] != "function_call")
+        assert event["item_id"] == item["id"] and ("content_index" in event) == (not item["type"].endswith("_call"))
         if kind == "content_part.added":
             assert item["content"] == [] and event["part"]["text"] == ""
             item["content"].append(event["part"])
@@ -186,8 +186,9 @@ def responses_items(events):
             assert event["delta"]
             item["words"] += event["delta"]
         else:
-            assert event.get("text", event.get("arguments")) == item["words"]
-            if item["type"] == "function_call":
-                item["whole"] = {name: item[name] for name in item if name != "words"} | {"arguments": item["words"]}
+            field = next(name for name in ("text", "arguments", "input") if name in event)
+            assert event[field] == item["words"]
+            if field != "text":
+                item["whole"] = {name: item[name] for name in item if name != "words"} | {field: item["words"]}
     assert not open_items or events[-1]["type"] == "response.failed"
     return [items[place] for place in sorted(items)]

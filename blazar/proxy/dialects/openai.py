@@ -1,5 +1,5 @@
-"""OpenAI's wire form: request and answer pass through as the bytes they are, but for embeddings, whose order and number
-are checked; errors and lists are written here."""
+"""OpenAI's wire form: request and answer pass through as the bytes they are, but for a few words in a request that no
+engine knows, and for embeddings, whose order and number are checked; errors and lists are written here."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,6 +9,7 @@ from blazar.errors import DailyQuotaExceeded, PromptTooLong, QuotaExceeded
 from blazar.proxy.dialects import openai_embeddings, rerank
 from blazar.proxy.dialects.dialect import Dialect
 from blazar.proxy.dialects.fields import boolean, model_name, public, refuse
+from blazar.proxy.dialects.openai_nulls import without_nulls
 from blazar.proxy.exchange import Embedded, Exchange
 from blazar.proxy.json import dumps
 from blazar.proxy.json_scan import BodyReader
@@ -17,7 +18,7 @@ from blazar.transport import Endpoint
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions", "infill": "/infill"}
 
 READ = frozenset({"model", "stream", "mcp", "max_tokens", "max_completion_tokens", "n", "store", "metadata",
-                  "response_format", "json_schema", "grammar", "tool_choice"})
+                  "response_format", "json_schema", "grammar", "tool_choice", "reasoning_effort"})
 """The fields that the gateway itself reads: all that is known of a large body."""
 
 ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error",
@@ -70,9 +71,12 @@ class OpenAIDialect(Dialect):
         payload = self._reader.fields(body, READ)
         stream = boolean(payload, "stream", default=False)
         gathers = self._via_stream and not stream and _has_one_choice(operation, payload)
+        upstream = without_nulls(body, self._reader.whole) if operation == "chat" else body
+        if payload.get("reasoning_effort") == "none":
+            upstream = _without_thinking(self._reader.whole(upstream))
         return Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload),
                         stream=stream, body=body, payload=payload, gathers=gathers, upstream_path=PATHS[operation],
-                        upstream_body=_asking_for_a_stream(body) if gathers else body)
+                        upstream_body=_asking_for_a_stream(upstream) if gathers else upstream)
 
     def error(self, error: Exception) -> tuple[int, bytes]:
         return public(error).status, dumps(envelope(error))
@@ -111,6 +115,13 @@ def _has_one_choice(operation: str, payload: Mapping[str, Any]) -> bool:
     several = operation == "completions" and (prompt is None or (isinstance(prompt, list) and len(prompt) > 1
                                                                  and not isinstance(prompt[0], int)))
     return payload.get("n") in (None, 1) and not several
+
+
+def _without_thinking(asked: dict[str, Any]) -> bytes:
+    """The same request in words that engines know; the effort `none` is none of theirs."""
+    own = asked.get("chat_template_kwargs")
+    values = {"enable_thinking": False, **own} if isinstance(own, dict) else {"enable_thinking": False}
+    return dumps({**asked, "chat_template_kwargs": values})
 
 
 def _asking_for_a_stream(body: bytes) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from blazar.proxy.assemble import Assembler
-from blazar.proxy.dialects import responses_items, responses_request
+from blazar.proxy.dialects import responses_items, responses_request, responses_tools
 from blazar.proxy.dialects import responses_render as rendering
 from blazar.proxy.dialects.dialect import Dialect
 from blazar.proxy.dialects.fields import boolean, model_name, public, text
@@ -40,7 +40,8 @@ class ResponsesDialect(Dialect):
                             stream=boolean(payload, "stream", default=False), body=body, payload=payload)
         items = responses_items.given(payload, self._new_id)
         exchange.upstream_body = self._asked(exchange, items, whole=not text(payload, "previous_response_id"))
-        exchange.draft = Draft(rendering.beginning(payload, self._new_id("resp"), self._now()), items)
+        tools = {tool.function["name"]: tool for tool in responses_tools.tools(payload)}
+        exchange.draft = Draft(rendering.beginning(payload, self._new_id("resp"), self._now()), items, tools)
         return exchange
 
     def follow(self, exchange: Exchange, earlier: list[Item]) -> None:
@@ -65,7 +66,7 @@ class ResponsesDialect(Dialect):
 
     def render(self, exchange: Exchange, answer: Answer) -> bytes:
         parts = rendering.parts_of(answer)
-        items = [rendering.closed(rendering.opened(part, self._new_id), part, status)
+        items = [rendering.closed(rendering.opened(part, self._new_id, exchange.draft.tools), part, status)
                  for part, status in zip(parts, rendering.statuses(answer), strict=True)]
         return dumps(rendering.ended(exchange, answer, items, self._now()))
 

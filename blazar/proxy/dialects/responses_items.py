@@ -7,11 +7,14 @@ from typing import Any
 from blazar.errors import KnobRefused, RequestRefused
 from blazar.proxy.dialects import images
 from blazar.proxy.dialects.fields import objects, refuse, text
+from blazar.proxy.dialects.responses_tools import custom_arguments, function_name
 
 ROLES = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 NO_RESULT = "[no result was given for this call]"
-PREFIXES = {"message": "msg", "function_call": "fc", "function_call_output": "fco", "reasoning": "rs"}
+PREFIXES = {"message": "msg", "function_call": "fc", "function_call_output": "fco", "reasoning": "rs",
+            "custom_tool_call": "ctc", "custom_tool_call_output": "ctco"}
 """Kinds of items that are known here, and how their ids begin."""
+CALLS, RESULTS = ("function_call", "custom_tool_call"), ("function_call_output", "custom_tool_call_output")
 TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text", "refusal")
 """Kinds of parts that are words."""
 IMAGE = "input_image"
@@ -36,14 +39,14 @@ def turns(items: Sequence[Item], whole: bool) -> list[dict[str, Any]]:
 
     Unless the items are the `whole` conversation, results may answer calls that are not among them.
     """
-    calls = {item["call_id"] for item in items if item["type"] == "function_call"}
+    calls = {item["call_id"] for item in items if item["type"] in CALLS}
     results: dict[str, str] = {}
     for item in items:
-        if item["type"] == "function_call_output":
+        if item["type"] in RESULTS:
             answered = item["call_id"]
             if answered in results or (whole and answered not in calls):
-                raise RequestRefused(f"the function_call_output of {answered!r} answers no function_call before it, or "
-                                     "one that has another: send call and output as items of `input`, or name the "
+                raise RequestRefused(f"the {item['type']} of {answered!r} answers no call before it, or one "
+                                     "that has another: send call and output as items of `input`, or name the "
                                      "response that made the call as `previous_response_id`")
             results[answered] = _plain(item["output"])
     found: list[dict[str, Any]] = []
@@ -56,7 +59,7 @@ def turns(items: Sequence[Item], whole: bool) -> list[dict[str, Any]]:
 
 
 def _side(item: Item) -> str:
-    if item["type"] == "function_call_output":
+    if item["type"] in RESULTS:
         return "result"
     return "assistant" if item["type"] != "message" or item["role"] == "assistant" else "other"
 
@@ -69,13 +72,18 @@ def _assistant(items: list[Item], results: dict[str, str]) -> list[dict[str, Any
                 if item["type"] == "reasoning"]
     if any(thoughts):
         turn["reasoning_content"] = "\n".join(thoughts)
-    calls = [{"id": item["call_id"], "type": "function",
-              "function": {"name": item["name"], "arguments": item.get("arguments") or "{}"}}
-             for item in items if item["type"] == "function_call"]
+    calls = [{"id": item["call_id"], "type": "function", "function": _called(item)}
+             for item in items if item["type"] in CALLS]
     if calls:
         turn["tool_calls"] = calls
     return [turn, *({"role": "tool", "tool_call_id": call["id"], "content": results.get(call["id"], NO_RESULT)}
                     for call in calls)]
+
+
+def _called(item: Item) -> dict[str, Any]:
+    """The function that a call stands for."""
+    arguments = custom_arguments(item["input"]) if item["type"] == "custom_tool_call" else item.get("arguments")
+    return {"name": function_name(item["name"], item.get("namespace") or ""), "arguments": arguments or "{}"}
 
 
 def _shown(item: Item) -> str | list[dict[str, Any]]:
@@ -121,8 +129,10 @@ def _message(item: Item, where: str) -> Item:
 
 
 def _call(item: Item, where: str) -> Item:
+    words = "arguments" if item["type"] == "function_call" else "input"
+    namespace = text(item, "namespace", where)
     return {"call_id": _needed(item, "call_id", where), "name": _needed(item, "name", where),
-            "arguments": text(item, "arguments", where), "status": "completed"}
+            **({"namespace": namespace} if namespace else {}), words: text(item, words, where), "status": "completed"}
 
 
 def _result(item: Item, where: str) -> Item:
@@ -137,7 +147,8 @@ def _reasoning(item: Item, where: str) -> Item:
 
 
 _READERS: dict[str, Callable[[Item, str], Item]] = {
-    "message": _message, "function_call": _call, "function_call_output": _result, "reasoning": _reasoning}
+    "message": _message, "function_call": _call, "function_call_output": _result, "reasoning": _reasoning,
+    "custom_tool_call": _call, "custom_tool_call_output": _result}
 
 
 def _needed(item: Item, field: str, where: str) -> str:

@@ -1,29 +1,32 @@
 """The object of a response: as it begins, its items, and as it ends."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from blazar.errors import ResponseCancelled
+from blazar.proxy.dialects import responses_tools
 from blazar.proxy.dialects.fields import public
-from blazar.proxy.dialects.responses_items import Item
+from blazar.proxy.dialects.responses_items import PREFIXES, Item
+from blazar.proxy.dialects.responses_tools import CALLS, CUSTOM, FUNCTION, Tool
 from blazar.proxy.exchange import Answer, Exchange, Part, Usage
 
 REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
 """Why an answer is incomplete, by what the child says of its end."""
-KINDS = {"thinking": "reasoning", "text": "message", "call": "function_call"}
-"""The type of an item, by the kind of the part that it holds."""
-PREFIXES = {"reasoning": "rs", "message": "msg", "function_call": "fc"}
+KINDS = {"thinking": "reasoning", "text": "message"}
+"""The type of an item, by the kind of the part that it holds; that of a call depends on its tool."""
 
 NewId = Callable[[str], str]
 
 
 @dataclass
 class Draft:
-    """What is known when the request is read: the response as it begins, and the items of its own `input`."""
+    """What is known when the request is read: the response as it begins, the items of its own `input`, and its tools
+    by the names that the model knows."""
 
     response: dict[str, Any]
     items: list[Item]
+    tools: Mapping[str, Tool] = field(default_factory=dict)
 
 
 def beginning(payload: dict[str, Any], response_id: str, now: float) -> dict[str, Any]:
@@ -39,7 +42,7 @@ def beginning(payload: dict[str, Any], response_id: str, now: float) -> dict[str
         "reasoning": {"effort": reasoning.get("effort"), "summary": None}, "service_tier": "default",
         "store": payload.get("store") is not False, "temperature": payload.get("temperature"),
         "text": {"format": form or {"type": "text"}}, "tool_choice": payload.get("tool_choice") or "auto",
-        "tools": payload.get("tools") or [], "top_p": payload.get("top_p"), "truncation": "disabled", "usage": None,
+        "tools": responses_tools.shown(payload), "top_p": payload.get("top_p"), "truncation": "disabled", "usage": None,
         "user": payload.get("user"),
     }
 
@@ -51,19 +54,30 @@ def parts_of(answer: Answer) -> list[Part]:
     return answer.parts
 
 
-def opened(part: Part, new_id: NewId) -> Item:
+def opened(part: Part, new_id: NewId, tools: Mapping[str, Tool]) -> Item:
     """The item of a part before its first word."""
-    kind = KINDS[part.kind]
+    tool = tool_of(part, tools)
+    kind = CALLS[tool.kind] if tool else KINDS[part.kind]
     item: Item = {"id": new_id(PREFIXES[kind]), "type": kind, "status": "in_progress"}
-    if part.call is not None:
-        return {**item, "call_id": part.call.id or new_id("call"), "name": part.call.name, "arguments": ""}
+    if part.call is not None and tool is not None:
+        words = "input" if tool.kind == CUSTOM else "arguments"
+        return {**item, "call_id": part.call.id or new_id("call"), **tool.call, words: ""}
     return {**item, **({"summary": []} if kind == "reasoning" else {"role": "assistant"}), "content": []}
+
+
+def tool_of(part: Part, tools: Mapping[str, Tool]) -> Tool | None:
+    """The tool that a part calls; a name that the model made up is a function's."""
+    if part.call is None:
+        return None
+    return tools.get(part.call.name) or Tool(FUNCTION, part.call.name, "", {})
 
 
 def closed(item: Item, part: Part, status: str) -> Item:
     """That item once its part is whole."""
     if part.call is not None:
-        return {**item, "status": status, "name": part.call.name, "arguments": arguments(part)}
+        words = arguments(part)
+        return {**item, "status": status, **({"input": responses_tools.custom_input(words)} if "input" in item
+                                             else {"arguments": words})}
     return {**item, "status": status, "content": [content(part.kind, "".join(part.words))]}
 
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from blazar.errors import KnobRefused, RequestRefused
-from blazar.proxy.dialects import responses_items
-from blazar.proxy.dialects.fields import boolean, integer, mapping, metadata, number, objects, refuse, strings, text
+from blazar.proxy.dialects import responses_items, responses_tools
+from blazar.proxy.dialects.fields import boolean, integer, mapping, metadata, number, refuse, strings, text
 from blazar.proxy.dialects.responses_items import Item
 from blazar.proxy.dialects.shape import thinking
 
@@ -13,7 +13,8 @@ EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 LOGPROBS = "message.output_text.logprobs"
 NOT_HERE = {
     # field: why it is refused, what to do instead; null and false ask for nothing
-    "background": ("an answer is written only while its client waits", "leave it out, and stream a long answer"),
+    "background": ("an answer is written only while its client waits",
+                   "leave it out and stream a long answer, or send it in a batch (POST /v1/batches)"),
     "conversation": ("conversations are not kept under a name of their own", "send `previous_response_id`"),
     "prompt": ("no prompt templates are kept here", "send their text as `instructions`"),
     "context_management": ("a conversation is never shortened here", "leave it out"),
@@ -45,7 +46,7 @@ def prompt(payload: dict[str, Any], items: Sequence[Item], whole: bool) -> dict[
                              "{\"role\": \"user\", \"content\": \"...\"}")
     if instructions:
         turns.insert(0, {"role": "system", "content": instructions})
-    return {"model": payload["model"], "messages": turns, **_tools(payload), **_reasoning(payload),
+    return {"model": payload["model"], "messages": turns, **responses_tools.asked(payload), **_reasoning(payload),
             **_text_format(payload)}
 
 
@@ -61,54 +62,6 @@ def _check(payload: dict[str, Any]) -> None:
     text(payload, "user")
     boolean(payload, "store", default=True)
     metadata(payload)
-
-
-def _tools(payload: dict[str, Any]) -> dict[str, Any]:
-    tools = [_tool(tool, f"tools[{position}].") for position, tool in enumerate(objects(payload, "tools"))]
-    choice = payload.get("tool_choice")
-    names = [tool["function"]["name"] for tool in tools]
-    if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
-        allowed = [text(tool, "name", "tool_choice.tools[].") for tool in objects(choice, "tools", "tool_choice.")]
-        tools = [tool for tool in tools if tool["function"]["name"] in allowed]
-        choice = text(choice, "mode", "tool_choice.") or "auto"
-    asked: dict[str, Any] = {"tools": tools} if tools else {}
-    if choice is not None:
-        asked |= _tool_choice(choice, names)
-    parallel = boolean(payload, "parallel_tool_calls", default=True)
-    if tools and payload.get("parallel_tool_calls") is not None:
-        asked["parallel_tool_calls"] = parallel
-    return asked
-
-
-def _tool(tool: dict[str, Any], where: str) -> dict[str, Any]:
-    kind = text(tool, "type", where)
-    if kind != "function":
-        raise KnobRefused(knob=f"the tool type {kind[:40]!r}", reason="no such tool runs on this server",
-                          remedy="send tools of your own, of type \"function\", with name and parameters")
-    name = text(tool, "name", where)
-    if not name:
-        refuse(f"{where}name", "a non-empty string", tool.get("name"))
-    function: dict[str, Any] = {"name": name, "parameters": mapping(tool, "parameters", where)}
-    if text(tool, "description", where):
-        function["description"] = tool["description"]
-    if tool.get("strict") is not None:
-        function["strict"] = boolean(tool, "strict", default=False)
-    return {"type": "function", "function": function}
-
-
-def _tool_choice(choice: Any, names: list[str]) -> dict[str, Any]:
-    if choice in ("auto", "none"):
-        return {"tool_choice": choice} if names else {}
-    if choice == "required":
-        if not names:
-            raise RequestRefused("`tool_choice` \"required\" needs `tools` to choose from")
-        return {"tool_choice": choice}
-    if not isinstance(choice, dict) or choice.get("type") != "function":
-        refuse("tool_choice", "auto, none, required, or an object of type function or allowed_tools", choice)
-    name = text(choice, "name", "tool_choice.")
-    if name not in names:
-        refuse("tool_choice.name", "the name of one of `tools`", name)
-    return {"tool_choice": {"type": "function", "function": {"name": name}}}
 
 
 def _reasoning(payload: dict[str, Any]) -> dict[str, Any]:

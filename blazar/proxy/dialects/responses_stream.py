@@ -100,7 +100,7 @@ class ResponsesTranslator:
         return item is not None and item["status"] != "in_progress"
 
     def _open(self, place: int, part: Part) -> list[bytes]:
-        item = self._items[place] = render.opened(part, self._new_id)
+        item = self._items[place] = render.opened(part, self._new_id, self._exchange.draft.tools)
         events = [self._event("response.output_item.added", output_index=place, item=item)]
         if part.call is None:
             events.append(self._event("response.content_part.added", **self._spot(place, part),
@@ -110,6 +110,8 @@ class ResponsesTranslator:
     def _more(self, place: int, part: Part) -> list[bytes]:
         sent = self._sent[place]
         if part.call is not None:
+            if "input" in (self._items[place] or {}):
+                return []  # it is known only when the arguments that hold it are whole
             more, self._sent[place] = part.call.arguments[sent:], len(part.call.arguments)
             kind = "function_call_arguments"
         else:
@@ -123,7 +125,11 @@ class ResponsesTranslator:
         assert item is not None, "it was opened"
         spot = self._spot(place, part)
         item = self._items[place] = render.closed(item, part, status)
-        if part.call is not None:
+        if "input" in item:
+            events = [self._event("response.custom_tool_call_input.delta", **spot, delta=item["input"])
+                      ] if item["input"] else []
+            events.append(self._event("response.custom_tool_call_input.done", **spot, input=item["input"]))
+        elif part.call is not None:
             events = [] if self._sent[place] else [
                 self._event("response.function_call_arguments.delta", **spot, delta=item["arguments"])]
             events.append(self._event("response.function_call_arguments.done", **spot, name=item["name"],

@@ -4,7 +4,16 @@ import pytest
 
 from blazar.errors import FileTooLarge
 from blazar.paths import Paths
-from blazar.store.client_files import FileWriter, file_path, lines, new_file_id, remove, sweep_files, take
+from blazar.store.client_files import (
+    FileWriter,
+    file_path,
+    lines,
+    new_file_id,
+    remove,
+    sweep_files,
+    sweep_partials,
+    take,
+)
 
 
 @pytest.fixture
@@ -55,6 +64,14 @@ def test_the_sweep_leaves_what_is_known(paths):
     (paths.files / f".{new_file_id()}").write_bytes(b"half")
     sweep_files(paths, {kept})
     assert [file.name for file in paths.files.iterdir()] == [kept] != [gone]
+
+
+def test_what_nobody_writes_any_more_goes(paths):
+    kept, writer = written(paths, b"a"), FileWriter(paths, new_file_id())
+    (paths.files / f".{new_file_id()}").write_bytes(b"half")
+    sweep_partials(paths)
+    assert {file.name for file in paths.files.iterdir()} == {kept, f".{writer.id}"}
+    writer.close()
 
 
 def test_lines_are_cut_where_they_are_too_long(tmp_path):

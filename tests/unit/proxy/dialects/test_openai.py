@@ -24,6 +24,25 @@ def test_the_body_passes_as_it_came(operation, path):
     assert (exchange.upstream_path, exchange.asked, exchange.stream, exchange.id) == (path, "m-2", True, "r1")
 
 
+@pytest.mark.parametrize("effort", [None, "low", "max", 7])
+def test_how_hard_a_model_thinks_is_the_templates_to_read(effort):
+    body = json.dumps({"model": "m", "reasoning_effort": effort}).encode()
+    assert parse(body).upstream_body is body
+
+
+@pytest.mark.parametrize(("own", "values"), [
+    (None, {"enable_thinking": False}), ({"a": 1}, {"enable_thinking": False, "a": 1}),
+    ({"enable_thinking": True}, {"enable_thinking": True}), (5, {"enable_thinking": False})])
+@pytest.mark.parametrize("gathers", [False, True])
+def test_no_thinking_is_told_in_words_that_engines_know(own, values, gathers):
+    body = {"model": "m", "messages": [], "reasoning_effort": "none", "chat_template_kwargs": own}
+    exchange = OpenAIDialect(via_stream=gathers).parse("chat", json.dumps(body).encode(), {}, "r1")
+    asked = json.loads(exchange.upstream_body)
+    assert asked["chat_template_kwargs"] == values and asked.get("stream", False) is gathers
+    assert {**asked, "chat_template_kwargs": own} == {**body, **({"stream": True, "stream_options": {
+        "include_usage": True}} if gathers else {})}
+
+
 @pytest.mark.parametrize(("stream", "wanted"), [(None, False), (False, False), (True, True)])
 def test_stream(stream, wanted):
     assert parse({"model": "m", "stream": stream}).stream is wanted

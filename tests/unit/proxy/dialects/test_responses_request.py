@@ -10,6 +10,12 @@ from tests.support.wire import dialects
 
 TOOL = {"type": "function", "name": "f", "parameters": {"type": "object"}}
 ASKED_TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+PATCH = {"type": "custom", "name": "patch", "description": "Changes files.",
+         "format": {"type": "grammar", "syntax": "lark", "definition": "start: /a+/"}}
+ASKED_PATCH = {"type": "function", "function": {
+    "name": "patch", "description": "Changes files.\n\nIts input follows this grammar (lark):\nstart: /a+/",
+    "parameters": {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"],
+                   "additionalProperties": False}}}
 PNG = "data:image/png;base64," \
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
@@ -43,6 +49,11 @@ def result(id, output="ok"):
     ({}, {}), ({"max_output_tokens": 5}, {"max_tokens": 5}),
     ({"temperature": 0, "top_p": 1}, {"temperature": 0, "top_p": 1}),
     ({"tools": [TOOL]}, {"tools": [ASKED_TOOL]}),
+    ({"tools": [{"type": "web_search"}, TOOL, {"type": "tool_search"}]}, {"tools": [ASKED_TOOL]}),
+    ({"tools": [{"type": "namespace", "name": "mcp", "description": "d", "tools": [TOOL]}]},
+     {"tools": [{"type": "function", "function": {**ASKED_TOOL["function"], "name": "mcp__f"}}]}),
+    ({"tools": [PATCH], "tool_choice": {"type": "custom", "name": "patch"}},
+     {"tools": [ASKED_PATCH], "tool_choice": {"type": "function", "function": {"name": "patch"}}}),
     ({"tools": [TOOL], "tool_choice": "required"}, {"tools": [ASKED_TOOL], "tool_choice": "required"}),
     ({"tools": [TOOL], "tool_choice": {"type": "function", "name": "f"}},
      {"tools": [ASKED_TOOL], "tool_choice": {"type": "function", "function": {"name": "f"}}}),
@@ -63,6 +74,21 @@ def result(id, output="ok"):
 def test_fields(fields, expected):
     assert asked(**fields) == {"model": "M", "stream": True, "stream_options": {"include_usage": True},
                                "messages": [said("user", "hi")], **expected}
+
+
+def test_calls_of_custom_tools_and_of_namespaces_become_functions():
+    calls = turns({"type": "custom_tool_call", "call_id": "1", "name": "patch", "input": "a\"b"},
+                  {"type": "custom_tool_call_output", "call_id": "1", "output": "done"},
+                  {**called("2"), "namespace": "mcp", "id": None, "status": None}, result("2", "ok"))
+    assert [turn["role"] for turn in calls] == ["assistant", "tool"] * 2
+    assert [calls[place]["tool_calls"][0]["function"] for place in (0, 2)] == [
+        {"name": "patch", "arguments": '{"input":"a\\"b"}'}, {"name": "mcp__f", "arguments": "{}"}]
+    assert [calls[place]["content"] for place in (1, 3)] == ["done", "ok"]
+
+
+def test_a_response_tells_the_tools_that_the_model_was_given():
+    draft = opened(tools=[TOOL, {"type": "web_search"}, PATCH]).draft
+    assert draft.response["tools"] == [TOOL, PATCH] and list(draft.tools) == ["f", "patch"]
 
 
 def test_instructions_are_the_first_system_text():
@@ -90,9 +116,9 @@ def test_a_result_whose_call_came_earlier_needs_that_conversation():
     exchange = opened(input=[result("1")], previous_response_id="resp_1")
     exchange.dialect.follow(exchange, [{"id": "m", **called("1"), "status": "completed"}])
     assert [turn["role"] for turn in json.loads(exchange.upstream_body)["messages"]] == ["assistant", "tool"]
-    with pytest.raises(RequestRefused, match="answers no function_call"):
+    with pytest.raises(RequestRefused, match="answers no call"):
         exchange.dialect.follow(opened(input=[result("1")], previous_response_id="resp_1"), [])
-    with pytest.raises(RequestRefused, match="answers no function_call"):
+    with pytest.raises(RequestRefused, match="answers no call"):
         opened(input=[result("1")])
     with pytest.raises(RequestRefused, match="another"):
         opened(input=[called("1"), result("1"), result("1")])
@@ -117,7 +143,6 @@ def test_counting_asks_for_the_prompt_alone():
     ({"prompt": {"id": "p"}}, "instructions"), ({"top_logprobs": 3}, "/v1/chat/completions"),
     ({"include": ["message.output_text.logprobs"]}, "/v1/chat/completions"),
     ({"tools": [{"type": "web_search"}]}, "'web_search'.*tools of your own"),
-    ({"tools": [{"type": "custom", "name": "x"}]}, "'custom'"),
     ({"input": [{"type": "item_reference", "id": "x"}]}, "previous_response_id"),
     ({"input": [{"type": "web_search_call"}]}, "'web_search_call'"),
     ({"input": [said("user", [{"type": "input_image", "file_id": "f"}])]}, "data: URL"),

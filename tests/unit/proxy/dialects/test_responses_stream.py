@@ -66,6 +66,26 @@ def test_a_call_without_arguments_has_an_empty_object_and_one_without_an_id_a_ne
     assert response["output"][0]["call_id"].startswith("call_new")
 
 
+@pytest.mark.parametrize(("arguments", "words"), [
+    (['{"inp', 'ut":"a\\nb"}'], "a\nb"), (['{"input":""}'], ""), (["*** Begin"], "*** Begin"), (["5"], "5"), ([""], ""),
+    (['{"text":"a"}'], '{"text":"a"}')])
+def test_a_call_of_a_custom_tool_has_its_input(arguments, words):
+    """What is not the object that was asked for is what the model wanted to say."""
+    first, *more = arguments
+    response = both(chunk(tool_calls=[call(0, first, "c1", "patch")]),
+                    *(chunk(tool_calls=[call(0, piece)]) for piece in more), chunk(reason="tool_calls"),
+                    tools=[{"type": "custom", "name": "patch"}])
+    assert response["output"][0] | {"id": 0} == {"id": 0, "type": "custom_tool_call", "status": "completed",
+                                                 "call_id": "c1", "name": "patch", "input": words}
+
+
+def test_a_call_into_a_namespace_names_it():
+    tools = [{"type": "namespace", "name": "mcp", "description": "d", "tools": [{"type": "function", "name": "f"}]}]
+    response = both(chunk(tool_calls=[call(0, "{}", "c1", "mcp__f")]), chunk(tool_calls=[call(1, "{}", "c2", "f")]),
+                    chunk(reason="tool_calls"), tools=tools)
+    assert [(item["name"], item.get("namespace")) for item in response["output"]] == [("f", "mcp"), ("f", None)]
+
+
 def test_what_comes_after_a_call_is_an_item_of_its_own():
     response = both(chunk("x"), chunk(tool_calls=[call(0, "{", "c", "f")]), chunk("y"),
                     chunk(tool_calls=[call(0, "}")]), chunk("z"), chunk(reason="tool_calls"))
