@@ -61,6 +61,8 @@ class Assembler:
                 piece.calls = True
         self._reason = _text(choice.get("finish_reason")) or self._reason
         self.answer.stop_text = _stop_text(choice) or _stop_text(chunk) or self.answer.stop_text
+        if "__verbose" in chunk:
+            self.answer.stop_text = _stop_text(_object(chunk["__verbose"])) or self.answer.stop_text
         return piece
 
     @property

@@ -99,7 +99,7 @@ def test_nulls_are_absent():
 def test_sampling_and_stops():
     stops = ["STOP", "\n\nHuman:"]
     assert asked(temperature=0, top_p=0.5, top_k=3, stop_sequences=stops, metadata={"user_id": "x"}) == {
-        "messages": HELLO, "temperature": 0, "top_p": 0.5, "top_k": 3, "stop": stops}
+        "messages": HELLO, "temperature": 0, "top_p": 0.5, "top_k": 3, "stop": stops, "verbose": True}
     assert asked(stop_sequences=[]) == {"messages": HELLO}
 
 
