@@ -419,6 +419,13 @@ class MessageBatchRuns(RequestRefused):
     slug = "message-batch-runs"
 
 
+class MessageBatchCancelled(BlazarError):
+    """this request's batch was cancelled by its own client"""
+
+    slug = "message-batch-cancelled"
+    status = 409
+
+
 class MessageBatchTooLarge(BlazarError):
     """a message batch of {what} is too large, it may have {most} requests with {most_bytes}; send several"""
 

@@ -9,9 +9,6 @@ from blazar.proxy.json import BadJson, loads
 from blazar.proxy.meter import take_counts
 from blazar.proxy.stops import StopCutter
 
-FORCED = -1
-"""The index of the call that is told as text; no child gives it to one of its own."""
-
 
 @dataclass
 class Piece:
@@ -29,12 +26,10 @@ class Assembler:
 
     Only the first choice counts. A call that the child left without an id has the id ''. Text ends at the first of
     `stops`, whether or not the child ends there: then `stopped` is true, and nothing more is wanted of the child.
-    With `forced` the text is no text, but the arguments of a call of the tool with that name.
     """
 
-    def __init__(self, stops: Sequence[str] = (), forced: str = "") -> None:
+    def __init__(self, stops: Sequence[str] = ()) -> None:
         self.answer = Answer()
-        self._forced = forced
         self._cutter = StopCutter(stops)
         self._count_of_pieces = 0
         self._positions: dict[Any, int] = {}
@@ -49,8 +44,6 @@ class Assembler:
         delta = _object(choice.get("delta"))
         words = _text(delta.get("content")) or _text(choice.get("text"))
         calls = delta.get("tool_calls")
-        if self._forced:
-            calls, words = self._as_call(words, calls), ""
         piece = Piece(text=self._cutter.feed(words),
                       thinking=_text(delta.get("reasoning_content")) or _text(delta.get("reasoning")),
                       logprobs=_logprobs(choice))
@@ -68,6 +61,8 @@ class Assembler:
                 piece.calls = True
         self._reason = _text(choice.get("finish_reason")) or self._reason
         self.answer.stop_text = _stop_text(choice) or _stop_text(chunk) or self.answer.stop_text
+        if "__verbose" in chunk:
+            self.answer.stop_text = _stop_text(_object(chunk["__verbose"])) or self.answer.stop_text
         return piece
 
     @property
@@ -99,13 +94,6 @@ class Assembler:
         elif answer.finish_reason == "tool_calls":
             answer.finish_reason = "stop"
         return answer
-
-    def _as_call(self, words: str, calls: Any) -> list[Any]:
-        """What a chunk adds to calls, its text included; blanks before the arguments are nothing."""
-        if FORCED not in self._positions:
-            words = words.lstrip()
-        added = [{"index": FORCED, "function": {"name": self._forced, "arguments": words}}] if words else []
-        return added + (calls if isinstance(calls, list) else [])
 
     def _say(self, kind: str, words: str) -> None:
         parts = self.answer.parts

@@ -251,7 +251,7 @@ def _translate(exchange: Exchange, call: Call) -> Reply:
 
 
 def _assemble(exchange: Exchange, call: Call) -> Reply:
-    assembler = Assembler(exchange.stops, exchange.forced)
+    assembler = Assembler(exchange.stops)
     for event in _shaped(exchange, call):
         assembler.feed(event)
         if assembler.stopped:

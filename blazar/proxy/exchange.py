@@ -209,8 +209,6 @@ class Exchange:
     """Whether the child is shown pictures, sounds or films, which takes its projector."""
     stops: tuple[str, ...] = ()
     """Texts at which the answer ends, for the dialects that translate."""
-    forced: str = ""
-    """The tool whose arguments the child writes as its text, for the dialects that translate."""
     inputs: Inputs | None = None
     """What is to be embedded."""
     num_ctx: int = 0

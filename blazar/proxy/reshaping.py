@@ -1,15 +1,16 @@
 """`Reshaping`: what happens to a child's answer between the child and the dialect, for a request that demands a form.
 
-The text that the engine wrote for a forced tool becomes a call of it, and the sentinel sees the answer before its last
-byte goes out.
+The text that the engine wrote for a tool that must be called becomes its call, and the sentinel sees the answer before
+its last byte goes out.
 """
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from blazar.proxy.assemble import Assembler
 from blazar.proxy.exchange import Answer, ToolCall
+from blazar.proxy.forced import CallReader
 from blazar.proxy.sentinel import Sentinel
 
 Event = dict[str, Any]
@@ -21,12 +22,12 @@ def new_call() -> str:
 
 
 class Reshaping:
-    """Of one exchange; each attempt goes through `events`, or `whole`, anew."""
+    """Of one exchange; each attempt goes through `events`, or `whole`, anew. One of `tools`, if any, must be called."""
 
-    def __init__(self, tool: str, sentinel: Sentinel | None, stops: tuple[str, ...],
+    def __init__(self, tools: Sequence[str], sentinel: Sentinel | None, stops: tuple[str, ...],
                  new_id: Callable[[], str] = new_call) -> None:
         self.sentinel = sentinel
-        self._tool = tool
+        self._tools = tools
         self._stops = stops
         self._new_id = new_id
 
@@ -34,14 +35,14 @@ class Reshaping:
         """A child's chunks as the dialect is to see them. Raises SchemaViolated at their end."""
         if self.sentinel is not None:
             self.sentinel.begin()
-        called: set[Any] = set()
+        calls: dict[Any, _Call] = {}
         answers: dict[Any, Assembler] = {}
         judged = False
         for event in events:
             for choice in _choices(event):
                 index = choice.get("index") or 0
-                if self._tool:
-                    self._as_call(choice, called, index)
+                if self._tools:
+                    self._as_call(choice, calls.setdefault(index, _Call(self._tools, self._new_id)))
                 if self.sentinel is not None:
                     assembler = answers.setdefault(index, Assembler(self._stops))
                     assembler.feed({"choices": [{**choice, "index": 0}]})
@@ -49,6 +50,10 @@ class Reshaping:
                 judged = True  # nobody will ask for more
                 self._judge(answers)
             yield event
+        held = [(index, call.rest()) for index, call in calls.items()]  # where no reason for the end was told
+        for index, words in held:
+            if words:
+                yield {"choices": [{"index": index, "delta": {"content": words}, "finish_reason": None}]}
         if not judged:
             self._judge(answers)
 
@@ -57,7 +62,7 @@ class Reshaping:
         if self.sentinel is not None:
             self.sentinel.begin()
         for choice in _choices(answer):
-            if self._tool:
+            if self._tools:
                 self._message_as_call(choice)
             if self.sentinel is not None:
                 self.sentinel.judge(_answer(choice))
@@ -68,27 +73,62 @@ class Reshaping:
             for assembler in answers.values():
                 self.sentinel.judge(assembler.finish())
 
-    def _as_call(self, choice: Event, called: set[Any], index: Any) -> None:
-        delta = _object(choice.get("delta"))
-        words = _text(delta.get("content"))
-        if words and not delta.get("tool_calls"):
-            del delta["content"]
-            function = {"arguments": words} if index in called else {"name": self._tool, "arguments": words}
-            call = {"index": 0, "function": function}
-            delta["tool_calls"] = [call if index in called else {"id": self._new_id(), "type": "function", **call}]
-            called.add(index)
-        if choice.get("finish_reason") == "stop" and index in called:
-            choice["finish_reason"] = "tool_calls"
+    @staticmethod
+    def _as_call(choice: Event, call: "_Call") -> None:
+        delta = choice["delta"] = _object(choice.get("delta"))
+        words = _text(delta.pop("content", None))
+        calls, words = call.feed(words) if words and not call.passed(delta) else ([], words)
+        if choice.get("finish_reason"):
+            words += call.rest()
+            choice["finish_reason"] = call.reason(choice["finish_reason"])
+        if calls:
+            delta["tool_calls"] = calls
+        if words:
+            delta["content"] = words
 
     def _message_as_call(self, choice: Event) -> None:
-        message = _object(choice.get("message"))
+        message, call = _object(choice.get("message")), _Call(self._tools, self._new_id)
         words = _text(message.get("content"))
         if words and not message.get("tool_calls"):
-            message["content"] = None
-            message["tool_calls"] = [{"id": self._new_id(), "type": "function",
-                                      "function": {"name": self._tool, "arguments": words}}]
-            if choice.get("finish_reason") == "stop":
-                choice["finish_reason"] = "tool_calls"
+            calls, words = call.feed(words)
+            message["content"] = (words + call.rest()) or None
+            if calls:
+                message["tool_calls"] = [{name: value for name, value in calls[0].items() if name != "index"}]
+                choice["finish_reason"] = call.reason(choice.get("finish_reason"))
+
+
+class _Call:
+    """The call that the text of one choice becomes, as chunks tell it."""
+
+    def __init__(self, tools: Sequence[str], new_id: Callable[[], str]) -> None:
+        self._reader = CallReader(tools)
+        self._new_id = new_id
+        self._begun = self._own = False
+
+    def feed(self, words: str) -> tuple[list[Event], str]:
+        """What more of the text makes of `tool_calls`, and of `content`."""
+        more, words = self._reader.feed(words)
+        if not more:
+            return [], words
+        call: Event = {"index": 0, "function": {"arguments": more}}
+        if not self._begun:
+            self._begun = True
+            call = {"index": 0, "id": self._new_id(), "type": "function",
+                    "function": {"name": self._reader.name, "arguments": more}}
+        return [call], words
+
+    def passed(self, delta: Event) -> bool:
+        """Whether the child makes calls itself, which stay as they are."""
+        self._own = self._own or bool(delta.get("tool_calls"))
+        return self._own
+
+    def rest(self) -> str:
+        """Words that were held back, at the end."""
+        return self._reader.rest()
+
+    def reason(self, told: Any) -> Any:
+        """Why the answer ended, given the child's reason."""
+        return "tool_calls" if self._begun and told == "stop" else told
 
 
 def _choices(value: Event) -> list[Event]:

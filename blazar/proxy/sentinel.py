@@ -1,5 +1,7 @@
 """`Sentinel`: looks at what a model has answered, and says whether it keeps to the form that was asked for."""
 
+from collections.abc import Mapping
+
 from blazar.errors import SchemaViolated
 from blazar.proxy.exchange import Answer
 from blazar.proxy.json import BadJson, loads
@@ -12,12 +14,15 @@ KEPT, VIOLATED, UNCHECKED = "kept", "violated", "unchecked"
 
 
 class Sentinel:
-    """Judges the answers of one exchange. `verdict` is the worst so far, '' before there is any."""
+    """Judges the answers of one exchange. `verdict` is the worst so far, '' before there is any.
 
-    def __init__(self, constraint: Constraint, schema: Schema | None, enforces: bool) -> None:
+    `schemas` are those of the arguments of the constraint's tools, or under '' that of the text.
+    """
+
+    def __init__(self, constraint: Constraint, schemas: Mapping[str, Schema], enforces: bool) -> None:
         self.verdict = ""
         self._constraint = constraint
-        self._schema = schema
+        self._schemas = schemas
         self._enforces = enforces
 
     def begin(self) -> None:
@@ -41,13 +46,13 @@ class Sentinel:
                 "ask again, or send `X-Blazar-Enforce: off` to have it all the same")
 
     def _flaw(self, answer: Answer) -> Flaw | None:
-        tool, text = self._constraint.tool, answer.text
-        if tool:
+        tools, text, tool = self._constraint.tools, answer.text, ""
+        if tools:
             names = [call.name for call in answer.tool_calls]
-            if names != [tool]:
-                return Flaw("", f"it must be one call of {tool!r}, and has " + (
+            if len(names) != 1 or names[0] not in tools:
+                return Flaw("", f"it must be one call of {' or '.join(map(repr, list(tools)[:5]))}, and has " + (
                     f"calls of {', '.join(map(repr, names[:5]))}" if names else "none"))
-            text = answer.tool_calls[0].arguments
+            tool, text = names[0], answer.tool_calls[0].arguments
         elif answer.tool_calls:
             return None  # it calls tools first
         if len(text) > LONGEST:
@@ -56,6 +61,6 @@ class Sentinel:
             value = loads(text)
         except BadJson as bad:
             return Flaw("", f"it is not JSON: {bad}" if text else "it is empty")
-        if self._schema is not None:
-            return self._schema.flaw(value)
+        if tool in self._schemas:
+            return self._schemas[tool].flaw(value)
         return None if isinstance(value, dict) else Flaw("", "it is JSON, but no object")

@@ -1,16 +1,18 @@
 """What a request demands of the form of its answer, in any dialect, and what the engine is asked for it.
 
-All dialects ask a child by an OpenAI request, so that is where it is read. A forced tool becomes the schema of its
-arguments: the engine is then held to them whatever the model's template knows of tools, and what it writes is handed on
-as the call.
+All dialects ask a child by an OpenAI request, so that is where it is read. Tools of which one must be called become the
+schema of such a call: the engine is then held to it whatever the model's template knows of tools, and what it writes is
+handed on as the call. (llama.cpp reads a choice that names a tool as "auto", and "required" lets the model talk where
+its template knows no tools.)
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from blazar.errors import RequestRefused, SchemaRefused
 from blazar.proxy.dialects.fields import mapping, objects, refuse, text
+from blazar.proxy.forced import form_of
 from blazar.proxy.json import dumps
 from blazar.proxy.schemas import LITERAL
 from blazar.units import format_bytes
@@ -26,30 +28,30 @@ ENFORCE = "x-blazar-enforce"
 """The header that says whether an answer that breaks its form is refused."""
 MOST = 256 << 10
 """Bytes of the largest schema, and of the largest grammar."""
-FREE = ("auto", "none", "required")
-"""Choices of tools that leave the model to itself, or the engine to see to it."""
+FREE = ("auto", "none")
+"""Choices of tools that leave the model to itself."""
 ANY_OBJECT = {"type": "object"}
 KINDS = "{\"type\": \"json_schema\", \"json_schema\": {\"name\": ..., \"schema\": {...}}}, \"json_object\" or \"text\""
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """What an answer is held to. `kind` is json_schema, json_object or gbnf; the text of a forced tool's call is the
-    arguments of `tool`."""
+    """What an answer is held to. `kind` is json_schema, json_object or gbnf."""
 
     kind: str
     schema: dict[str, Any] | None = None
     where: str = ""
     """The field that holds the schema."""
-    tool: str = ""
+    tools: Mapping[str, tuple[dict[str, Any], str]] = field(default_factory=dict)
+    """Where the answer has to be a call: the tools to choose from, each with the schema of its arguments and the field
+    that holds it."""
 
 
 def demands(dialect: str, payload: Mapping[str, Any]) -> bool:
     """Whether a request may demand a form, or demands one wrongly; that of most does not."""
-    given = {field: payload[field] for field in ASKS[dialect].intersection(payload)
-             if payload[field] not in (None, "")}
+    given = {name: payload[name] for name in ASKS[dialect].intersection(payload) if payload[name] not in (None, "")}
     choice = given.get("tool_choice")
-    if isinstance(choice, str) or (isinstance(choice, dict) and choice.get("type") in FREE):
+    if (choice.get("type") if isinstance(choice, dict) else choice) in FREE:
         del given["tool_choice"]
     if dialect == "responses" and "text" in given and not given["text"].get("format"):
         del given["text"]
@@ -62,11 +64,14 @@ def constrain(asked: dict[str, Any], chat: bool) -> tuple[Constraint | None, dic
 
     Raises RequestRefused for what names no form, and SchemaRefused for what the engine's grammar cannot do.
     """
-    choice = asked.get("tool_choice")
-    if chat and isinstance(choice, dict):
-        if choice.get("type") != "allowed_tools":
-            return _forced(asked, choice)
+    choice = asked.get("tool_choice") if chat else None
+    if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
         asked = _narrow(asked, mapping(choice, "allowed_tools", "tool_choice."))
+        choice = asked["tool_choice"]
+    if isinstance(choice, dict):
+        return _forced(asked, only=_named(choice))
+    if choice == "required":
+        return _forced(asked)
     wanted = _format(asked)
     schema = asked.get("json_schema")
     grammar = text(asked, "grammar")
@@ -107,22 +112,39 @@ def _format(asked: dict[str, Any]) -> Constraint | None:
     return Constraint("json_schema", given, where)
 
 
-def _forced(asked: dict[str, Any], choice: dict[str, Any]) -> tuple[Constraint, dict[str, Any]]:
-    """The tool that must be called: the engine is given the schema of its arguments."""
+def _named(choice: dict[str, Any]) -> str:
+    """The tool that a choice names."""
     if choice.get("type") != "function":
         refuse("tool_choice.type", "function or allowed_tools", choice.get("type"))
-    name = text(mapping(choice, "function", "tool_choice."), "name", "tool_choice.function.")
-    functions = {text(function, "name", f"tools[{position}].function."): (position, function)
-                 for position, function in functions_of(asked)}
-    if not name or name not in functions:
-        refuse("tool_choice.function.name", "the name of one of `tools`", name or None)
-    position, function = functions[name]
-    schema = mapping(function, "parameters", f"tools[{position}].function.") or ANY_OBJECT
-    where = f"tools[{position}].function.parameters"
-    check(schema, where)
-    form = {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
-    others = {field: value for field, value in asked.items() if field not in ("json_schema", "grammar")}
-    return Constraint("json_schema", schema, where, tool=name), {**others, "response_format": form}
+    return text(mapping(choice, "function", "tool_choice."), "name", "tool_choice.function.") or refuse(
+        "tool_choice.function.name", "the name of one of `tools`", None)
+
+
+def _forced(asked: dict[str, Any], only: str = "") -> tuple[Constraint, dict[str, Any]]:
+    """One of the tools must be called, `only` that one if given: the engine is held to the form of a call.
+
+    Of tools the model is shown those that it may call, and none that the engine would read calls of.
+    """
+    tools: dict[str, tuple[dict[str, Any], str]] = {}
+    shown = []
+    for position, function in functions_of(asked):
+        name = text(function, "name", f"tools[{position}].function.")
+        if name and only in ("", name):
+            where = f"tools[{position}].function.parameters"
+            schema = {**ANY_OBJECT, **mapping(function, "parameters", f"tools[{position}].function.")}
+            check(schema, where)
+            tools[name] = schema, where
+            shown.append(asked["tools"][position])
+    if not tools and only:
+        refuse("tool_choice.function.name", "the name of one of `tools`", only)
+    if not tools:
+        raise RequestRefused("`tool_choice` \"required\" needs `tools` to choose from, functions with a name")
+    schema = form_of({name: schema for name, (schema, _) in tools.items()})
+    _check_size("tools", len(dumps(schema)))
+    form = {"type": "json_schema", "json_schema": {"name": only or "call", "strict": True, "schema": schema}}
+    others = {name: value for name, value in asked.items() if name not in ("json_schema", "grammar")}
+    return Constraint("json_schema", tools=tools), {**others, "tools": shown, "tool_choice": "none",
+                                                    "response_format": form}
 
 
 def _narrow(asked: dict[str, Any], allowed: dict[str, Any]) -> dict[str, Any]:

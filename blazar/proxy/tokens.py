@@ -1,16 +1,20 @@
 """Tokens as an exchange's child counts them, without generating anything."""
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
 from blazar.errors import ChildFailed, PromptTooLong
 from blazar.proxy.exchange import Exchange
-from blazar.proxy.json import loads
+from blazar.proxy.json import dumps, loads
+from blazar.proxy.structured import constrain
 
 Fetch = Callable[[Exchange, str, dict[str, Any]], dict[str, Any]]
 """Asks the child of an exchange for one JSON object: `Dispatch.fetch`."""
 MOST_PROMPTS = 64
 """Prompts of one request that are counted."""
+COUNTED = "/v1/chat/completions/input_tokens"
+"""Where an engine counts a chat completion's prompt with all that it is shown; older ones do not."""
 
 
 MEDIA = (b'"image_url"', b'"input_audio"', b'"video_url"')
@@ -44,6 +48,19 @@ def too_long(exchange: Exchange, tokens: int, limit: int) -> PromptTooLong:
         lever = (f'raise `ctx` in [model_overrides."{exchange.model}"] (`blazar fit {exchange.model} --ctx {tokens}` '
                  "says whether that fits here)")
     return PromptTooLong(tokens=tokens, limit=limit, model=exchange.model, lever=lever)
+
+
+def input_tokens(fetch: Fetch, exchange: Exchange) -> int:
+    """Tokens of the prompt that a request for an answer would make. By an engine that does not count pictures they are
+    left out of it."""
+    _, asked = constrain(loads(exchange.upstream_body), chat=True)
+    if exchange.shown:
+        with contextlib.suppress(ChildFailed):
+            tokens = fetch(exchange, COUNTED, asked).get("input_tokens")
+            if isinstance(tokens, int):
+                return tokens
+    exchange.upstream_body = dumps(asked)
+    return prompt_tokens(fetch, exchange)
 
 
 def prompt_tokens(fetch: Fetch, exchange: Exchange) -> int:

@@ -4,17 +4,22 @@ import json
 
 import pytest
 
+from tests.support.fake_supervisor import endpoint
 from tests.support.gateway_under_test import MODEL, GatewayUnderTest, is_error_of
 from tests.support.scripted_child import json_answer
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+BLIND = "blind:q4_0"
+"""A model that cannot see; the other can."""
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
     folder = tmp_path_factory.mktemp("anthropic")
-    with GatewayUnderTest(folder, {"keys": [{"name": "a", "key": "KEY"}]}, sees=True) as gateway:
+    gateway = GatewayUnderTest(folder, {"keys": [{"name": "a", "key": "KEY"}]}, sees=True, installed=(MODEL, BLIND))
+    gateway.supervisor.loaded[BLIND] = endpoint(BLIND, gateway.child.address, 2)
+    with gateway:
         yield gateway
 
 
@@ -35,10 +40,10 @@ def result(number, *content, **more):
     return {"type": "tool_result", "tool_use_id": f"t{number}", **({"content": content[0]} if content else {}), **more}
 
 
-def asked(gateway, *blocks):
+def asked(gateway, *blocks, model=MODEL):
     """The turns that the child gets after the assistant's two calls; None when the request was refused."""
     calls = [{"type": "tool_use", "id": f"t{number}", "name": "Read", "input": {"n": number}} for number in (1, 2)]
-    answer = gateway.ask("anthropic", {"x-api-key": "KEY"}, messages=[
+    answer = gateway.ask("anthropic", {"x-api-key": "KEY"}, model=model, messages=[
         {"role": "user", "content": "go"}, {"role": "assistant", "content": calls},
         {"role": "user", "content": list(blocks)}])
     if answer.status == 400:
@@ -60,12 +65,28 @@ def answers(turns):
 
 
 @pytest.mark.parametrize(("content", "expected"), [
-    ("15C", "15C"), ([text("a"), text("b")], "a\nb"), ([], ""), ("", ""), (None, ""), ([IMAGE], "[image]"),
-    ([{"type": "tool_reference", "tool_name": "Read"}], "[tool_reference: {\"tool_name\":\"Read\"}]"),
-    ([text("a"), IMAGE], "a\n[image]")])
+    ("15C", "15C"), ([text("a"), text("b")], "a\nb"), ([], ""), ("", ""), (None, ""),
+    ([{**IMAGE, "source": {"type": "url", "url": "http://127.0.0.1/x.png"}}], "[image]"),
+    ([{"type": "tool_reference", "tool_name": "Read"}], "[tool_reference: {\"tool_name\":\"Read\"}]")])
 def test_every_kind_of_result(gateway, content, expected):
     turns = asked(gateway, result(1, content), result(2, "two"))
     assert answers(turns) == [expected, "two"] and len(turns) == 2
+
+
+SHOWN = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}
+
+
+def test_a_picture_of_a_result_is_shown_to_a_model_that_sees(gateway):
+    turns = asked(gateway, result(1, [text("a"), IMAGE]), result(2, [IMAGE]))
+    assert answers(turns) == [[text("a"), SHOWN], [SHOWN]] and len(turns) == 2
+
+
+def test_and_named_to_one_that_does_not(gateway):
+    """Nobody could write the result anew, so it is no reason for a refusal, as a user's picture is."""
+    long = text("b" * 70_000)
+    turns = asked(gateway, result(1, [text("a"), IMAGE, long]), result(2, [IMAGE]), text("Go on."), model=BLIND)
+    assert answers(turns) == ["a\n[image]\n" + "b" * 70_000, "[image]"] and turns[2]["content"] == "Go on."
+    assert asked(gateway.fresh(), result(1, [IMAGE]), IMAGE, model=BLIND) is None
 
 
 def test_a_result_without_content(gateway):
@@ -146,6 +167,37 @@ def test_the_prompt_is_the_one_of_the_call(gateway):
     template, call = (json.loads(gateway.child.received[place].body) for place in (0, 2))
     only_of_the_call = {"stream", "stream_options", "max_tokens"}
     assert template == {field: value for field, value in call.items() if field not in only_of_the_call}
+
+
+@pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "g"}])
+def test_a_forced_tools_prompt_is_the_one_of_the_call_too(gateway, choice):
+    gateway.child.play = counts
+    body = {"tools": [TOOL, {**TOOL, "name": "g"}], "tool_choice": choice}
+    count(gateway, **body)
+    gateway.ask("anthropic", {"x-api-key": "KEY"}, **body)
+    template, call = (json.loads(gateway.child.received[place].body) for place in (0, 2))
+    assert [template[field] for field in ("messages", "tools", "tool_choice")] == [
+        call[field] for field in ("messages", "tools", "tool_choice")]
+
+
+SEES = [{"role": "user", "content": [text("a"), IMAGE]}]
+
+
+def test_the_engine_counts_pictures(gateway):
+    gateway.child.play = lambda talk: talk.send(json_answer(b'{"input_tokens":77,"object":"response.input_tokens"}'))
+    assert count(gateway, messages=SEES).json() == {"input_tokens": 77}
+    [asked] = gateway.child.received
+    assert asked.head.split(b" ")[1] == b"/v1/chat/completions/input_tokens"
+    assert json.loads(asked.body)["messages"][0]["content"] == [text("a"), SHOWN]
+
+
+@pytest.mark.parametrize("told", [json_answer(b'{"error":{"message":"File Not Found","code":404}}', "404 Not Found"),
+                                  json_answer(b'{"tokens":5}')])
+def test_one_that_does_not_counts_the_text(gateway, told):
+    gateway.child.play = lambda talk: talk.send(told) if b"input_tokens" in talk.request.head else counts(talk)
+    answer = count(gateway, messages=SEES)
+    assert answer.status == 200 and answer.json()["input_tokens"] > 10
+    assert [one.head.split(b" ")[1] for one in gateway.child.received][1:] == [b"/apply-template", b"/tokenize"]
 
 
 def test_refusals(gateway):

@@ -62,9 +62,11 @@ def test_what_the_child_says_of_its_end(gateway, stream, ending, reason, sequenc
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_stopping_word_beside_the_choices_counts_too(gateway, stream):
-    gateway.child.play = plays(delta("A "), {**ended(), "stopping_word": "STOP"}, USAGE)
+@pytest.mark.parametrize("beside", [{"stopping_word": "STOP"}, {"__verbose": {"stopping_word": "STOP"}}])
+def test_a_stopping_word_beside_the_choices_counts_too(gateway, stream, beside):
+    gateway.child.play = plays(delta("A "), {**ended(), **beside}, USAGE)
     assert anthropic(gateway, stream)[1:3] == ("stop_sequence", "STOP")
+    assert json.loads(gateway.child.received[0].body)["verbose"] is True, "else llama.cpp does not say"
 
 
 @pytest.mark.parametrize("stream", [False, True])

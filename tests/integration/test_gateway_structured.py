@@ -151,10 +151,8 @@ def test_a_forced_tool_is_called(gateway, dialect, stream):
     answer = gateway.ask(dialect, stream=stream, **FORCES[dialect])
     assert (answer.status, answer.headers[RECEIPT]) == (200, "json_schema")
     sent = asked(gateway)
-    assert sent["response_format"]["json_schema"]["schema"] == SCHEMA
-    assert sent["tool_choice"] == ("none" if dialect == "anthropic" else FORCED)
-    assert [tool["function"]["name"] for tool in sent["tools"]] == (
-        ["f"] if dialect == "anthropic" else ["g", "f"])
+    assert sent["response_format"]["json_schema"] == {"name": "f", "strict": True, "schema": SCHEMA}
+    assert (sent["tool_choice"], sent["tools"]) == ("none", [TOOL]), "no tool that must not be called is shown"
     name, arguments, reason = called(dialect, answer, stream)
     assert (name, json.loads(arguments)) == ("f", json.loads(GOOD))
     assert reason == {"openai": "tool_calls", "anthropic": "tool_use", "responses": "completed"}[dialect]
@@ -189,12 +187,49 @@ def called(dialect, answer, stream):
             choices[-1]["finish_reason"])
 
 
-def test_any_of_one_tool_is_forced_too(gateway):
-    says(gateway, BAD)
-    only = {"tools": FORCES["anthropic"]["tools"][1:], "tool_choice": {"type": "any"}}
-    assert gateway.ask("anthropic", **only).headers[RECEIPT] == "json_schema"
-    assert gateway.ask("anthropic", ON, **only).status == 422
-    assert RECEIPT not in gateway.ask("anthropic", **{**FORCES["anthropic"], "tool_choice": {"type": "any"}}).headers
+ANY = {dialect: {**FORCES[dialect], "tool_choice": {"type": "any"} if dialect == "anthropic" else "required"}
+       for dialect in FORCES}
+"""The same, with a call of any of the two tools."""
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("dialect", ANY)
+def test_a_call_of_any_tool_is_forced(gateway, dialect, stream):
+    """The model writes which tool it calls, and with what; it cannot do anything else."""
+    says(gateway, ' {"name": "', 'f", "argu', f'ments": {GOOD[:9]}', GOOD[9:], "}\n", thinking="Which?")
+    answer = gateway.ask(dialect, stream=stream, **ANY[dialect])
+    assert (answer.status, answer.headers[RECEIPT]) == (200, "json_schema"), answer
+    sent = asked(gateway)
+    assert (sent["tool_choice"], sent["tools"]) == ("none", [OTHER, TOOL])
+    form = sent["response_format"]["json_schema"]["schema"]
+    assert [one["properties"]["name"]["const"] for one in form["anyOf"]] == ["g", "f"]
+    assert form["$defs"]["tool1"]["properties"]["items"]["items"] == {"$ref": "#/$defs/tool1/$defs/B"}
+    name, arguments, reason = called(dialect, answer, stream)
+    assert (name, json.loads(arguments)) == ("f", json.loads(GOOD))
+    assert reason == {"openai": "tool_calls", "anthropic": "tool_use", "responses": "completed"}[dialect]
+    assert text_of(dialect, answer, stream) in ("", None)
+
+
+@pytest.mark.parametrize("dialect", ANY)
+def test_a_call_of_any_tool_is_judged(gateway, dialect):
+    for written, status, told in (('{"name":"g","arguments":{"x":1}}', 200, ""),
+                                  (f'{{"name":"f","arguments":{GOOD}}}', 200, ""),
+                                  (f'{{"name":"f","arguments":{BAD}}}', 422, "items[0].n"),
+                                  ('{"name":"h","arguments":{}}', 422, "one call of 'g' or 'f'"),
+                                  ("Let me see.", 422, "has none")):
+        says(gateway, written)
+        answer = gateway.ask(dialect, ON, stream=False, **ANY[dialect])
+        assert answer.status == status and told in answer.body.decode(), written
+
+
+@pytest.mark.parametrize("dialect", ANY)
+def test_any_of_one_tool_is_that_tool(gateway, dialect):
+    says(gateway, GOOD)
+    only = {**ANY[dialect], "tools": ANY[dialect]["tools"][1:]}
+    answer = gateway.ask(dialect, ON, **only)
+    assert asked(gateway)["response_format"]["json_schema"]["schema"] == SCHEMA
+    assert called(dialect, answer, False)[0] == "f"
+    assert gateway.ask(dialect, **{**only, "tools": []}).status == 400
 
 
 def test_a_call_that_the_child_makes_itself_stays(gateway):
@@ -275,10 +310,15 @@ def test_completions_are_held_too(gateway):
     assert gateway.request("POST", "/v1/completions", body, ON).status == 422, "every choice counts"
 
 
-def test_allowed_tools(gateway):
-    choice = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [FORCED]}}
-    assert gateway.ask("openai", tools=[OTHER, TOOL], tool_choice=choice).status == 200
-    assert (asked(gateway)["tools"], asked(gateway)["tool_choice"]) == ([TOOL], "required")
+def test_only_the_tools_that_are_allowed_are_called(gateway):
+    says(gateway, GOOD)
+    allowed = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [FORCED]}}
+    answer = gateway.ask("openai", tools=[OTHER, TOOL], tool_choice=allowed)
+    assert asked(gateway)["tools"] == [TOOL] and called("openai", answer, False)[0] == "f"
+    says(gateway, "Hello.")
+    allowed["allowed_tools"]["mode"] = "auto"
+    assert RECEIPT not in gateway.ask("openai", tools=[OTHER, TOOL], tool_choice=allowed).headers
+    assert (asked(gateway)["tools"], asked(gateway)["tool_choice"]) == ([TOOL], "auto")
 
 
 def test_what_nobody_asked_to_change_passes_as_it_came(gateway):

@@ -1,6 +1,8 @@
 """Anthropic's message batches, by its official client against the real daemon, which is killed in the middle."""
 
+import json
 import sqlite3
+import urllib.request
 
 import pytest
 
@@ -29,7 +31,7 @@ def daemon(tmp_path_factory):
     shell = Shell(tmp_path_factory.mktemp("home"))
     shell.ok("pull", str(tiny_gguf(shell.home / "solo.gguf")), "--name", MODEL)
     shell.ok("pull", str(tiny_gguf(shell.home / "other.gguf", seed=1)), "--name", "other:f32")
-    shell.config.write_text(shell.config.read_text() + KEYS)
+    shell.config.write_text(shell.config.read_text() + "audit_log = true\n" + KEYS)
     shell.start()
     yield shell
     shell.stop()
@@ -98,6 +100,25 @@ def test_a_cancelled_batch_tells_what_it_has(daemon, batches):
     counts = ended(batches, batch).request_counts
     assert counts.succeeded >= 1 and counts.canceled >= 20 and counts.succeeded + counts.canceled == 30
     assert [result.type for result in results(batches, batch).values()].count("canceled") == counts.canceled
+
+
+def test_the_request_under_way_ends_with_its_batch(daemon, batches):
+    """The model does not go on writing what nobody will read."""
+    batch = batches.create(requests=asked("long", max_tokens=3800, temperature=0))
+    until(lambda: "blazar_requests_in_flight 1" in read(daemon, "/metrics"), 60, "it to be under way")
+    told = batches.cancel(batch.id)
+    assert (told.processing_status, told.request_counts.canceled) == ("ended", 1) and told.ended_at is not None
+    [audit] = daemon.home.rglob("audit.jsonl")
+    line = until(lambda: next((line for line in map(json.loads, audit.read_text().splitlines())
+                               if line["error"] == "message-batch-cancelled"), None), 30, "its end")
+    assert line["status"] == 409 and line["completion_tokens"] < 3800
+    assert [result.type for result in results(batches, batch).values()] == ["canceled"]
+    assert batches.cancel(batch.id) == told, "a second time changes nothing"
+
+
+def read(daemon, path):
+    with urllib.request.urlopen(urllib.request.Request(daemon.url + path, headers={"x-api-key": ANN})) as answer:
+        return answer.read().decode()
 
 
 def test_each_api_key_has_its_own_and_its_limits_hold(daemon, batches):

@@ -173,6 +173,20 @@ def test_a_forced_tool_is_called_streamed_and_not(client):
     assert block.input["city"] in ("Paris", "Rome")
 
 
+def test_a_stop_sequence_is_named(client):
+    """FC-19: by the real engine, which says so only when it is asked."""
+    stops = list("abcdefghijklmnopqrstuvwxyz")
+    asked = {**ASKED, "max_tokens": 400, "stop_sequences": stops}
+    with client.messages.stream(**asked) as events:
+        streamed = events.get_final_message()
+    for answer in (client.messages.create(**asked), streamed):
+        assert answer.stop_reason == "stop_sequence" and answer.stop_sequence in stops
+        assert not any(letter in block.text for block in answer.content for letter in stops)
+    asked["stop_sequences"] = ["no model says this"]
+    answer = client.messages.create(**{**asked, "max_tokens": 3})
+    assert (answer.stop_reason, answer.stop_sequence) == ("max_tokens", None)
+
+
 def test_a_schema_binds(client):
     answer = client.messages.create(**ASKED, max_tokens=200, output_config={"format": {
         "type": "json_schema", "schema": CITY}})

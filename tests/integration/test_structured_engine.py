@@ -103,6 +103,30 @@ def test_a_tool_is_forced_although_the_template_knows_none(daemon, model):
     assert call["function"]["name"] == "set_mood" and set(json.loads(call["function"]["arguments"])) == {"mood", "n"}
 
 
+@pytest.mark.parametrize(("model", "times"), [(PLAIN, 6), (THINKER, 1)])
+def test_a_call_of_any_tool_is_forced(daemon, model, times):
+    """The model chooses the tool; references within the schema of one still lead where they did."""
+    ways = {"type": "object", "properties": {"way": {"$ref": "#/$defs/way"}}, "required": ["way"],
+            "additionalProperties": False, "$defs": {"way": {"enum": ["left", "right"]}}}
+    schemas = {"set_mood": (SCHEMA, {"mood", "n"}), "turn \"now\"": (ways, {"way"})}
+    chosen = set()
+    for seed in range(times):
+        tools = [{"name": name, "input_schema": schema} for name, (schema, _) in schemas.items()]
+        status, headers, value = ask(daemon, "/v1/messages", model=model, messages=MESSAGES, max_tokens=300,
+                                     tools=tools, tool_choice={"type": "any"}, temperature=1.0 + seed / 10)
+        assert (status, headers[RECEIPT], value["stop_reason"]) == (200, "json_schema", "tool_use"), value
+        [block] = [block for block in value["content"] if block["type"] != "thinking"]
+        assert set(block["input"]) == schemas[block["name"]][1]
+        functions = [{"type": "function", "function": {"name": name, "parameters": schema}}
+                     for name, (schema, _) in schemas.items()]
+        status, headers, value = ask(daemon, "/v1/chat/completions", model=model, messages=MESSAGES, tools=functions,
+                                     tool_choice="required", seed=seed)
+        [call] = value["choices"][0]["message"]["tool_calls"]
+        assert set(json.loads(call["function"]["arguments"])) == schemas[call["function"]["name"]][1]
+        chosen |= {block["name"], call["function"]["name"]}
+    assert times == 1 or chosen == set(schemas)
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_strict_calls_are_confined(daemon, stream):
     tools = [{"type": "function", "function": {"name": name, "parameters": SCHEMA}} for name in ("set mood", "zwölf")]

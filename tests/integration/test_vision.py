@@ -117,6 +117,34 @@ def test_capabilities_say_so(daemon):
     assert post(daemon, "/api/show", {"model": BLIND})[1]["context_length"] == 4096
 
 
+def talk(*content):
+    """A conversation whose only tool was called, and gave such a result."""
+    return {"max_tokens": 4, "messages": [
+        {"role": "user", "content": "Look."},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "look", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": list(content)}]}]}
+
+
+def test_a_picture_in_a_result_is_seen_and_counted(daemon):
+    """FC-17, FC-18: one picture is four tokens, and words for those that cannot see."""
+    shown = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": RED}}
+    tokens = {}
+    for model in (SEES, BLIND):
+        for name, body in (("text", talk()), ("picture", talk(shown)), ("two", talk(shown, shown)),
+                           ("asked", {"max_tokens": 4, "messages": [{"role": "user", "content": [shown]}]})):
+            status, counted = post(daemon, "/v1/messages/count_tokens", {"model": model, **body})
+            if model == BLIND and name == "asked":
+                assert status == 400 and "no projector" in counted["error"]["message"]
+                continue
+            status, answer = post(daemon, "/v1/messages", {"model": model, **body})
+            assert status == 200, answer
+            usage = answer["usage"]
+            tokens[model, name] = usage["input_tokens"] + usage["cache_read_input_tokens"]
+            assert counted == {"input_tokens": tokens[model, name]}
+    assert tokens[SEES, "picture"] == tokens[SEES, "text"] + 4 == tokens[SEES, "two"] - 4
+    assert tokens[BLIND, "picture"] == tokens[BLIND, "text"] + len("[image]")
+
+
 def test_a_broken_picture_is_the_clients_fault(daemon):
     """Its head is that of a picture, and the rest is noise: only the engine can tell."""
     broken = base64.b64encode(base64.b64decode(RED)[:40] + b"noise").decode()

@@ -78,7 +78,7 @@ def streamed(exchange, data, seed=None):
 
 def buffered(exchange, data):
     """What a client that wants one JSON gets."""
-    assembler = Assembler(forced=exchange.forced)
+    assembler = Assembler()
     for event in events_of(data):
         assembler.feed(event)
     return exchange.dialect.render(exchange, assembler.finish())

@@ -29,7 +29,7 @@ class AnthropicBatches:
             except RequestRefused as error:
                 self._keep(row, "errored", dumps(error_envelope(error)))
                 continue
-            id = f"msgbatch_{row['batch']}_{row['position']}"
+            id = f"{ids_of(row['batch'])}{row['position']}"
             return Task(model, Question(PATH, row["body"].encode(), row["owner"], id), self._answered(row))
         return None
 
@@ -44,6 +44,11 @@ class AnthropicBatches:
                 f"the answer is over the limit of {format_bytes(LONGEST)} for results; ask for fewer tokens")))
         self._supervisor.message_batch("answer", batch=row["batch"], position=row["position"], outcome=outcome,
                                        body=body.decode())
+
+
+def ids_of(batch: int) -> str:
+    """How the ids of the requests of a batch begin, given its number."""
+    return f"msgbatch_{batch}_"
 
 
 def _model(body: str) -> str:

@@ -7,7 +7,6 @@ from blazar.proxy.assemble import Assembler
 from blazar.proxy.dialects import anthropic_request
 from blazar.proxy.dialects.anthropic_render import error_envelope, message
 from blazar.proxy.dialects.anthropic_stream import PING, AnthropicTranslator, error_event
-from blazar.proxy.dialects.anthropic_tools import forced
 from blazar.proxy.dialects.dialect import Dialect
 from blazar.proxy.dialects.fields import boolean, model_name, public
 from blazar.proxy.exchange import Answer, Exchange
@@ -37,7 +36,6 @@ class AnthropicDialect(Dialect):
         else:
             asked = anthropic_request.chat(payload)
             exchange.stops = tuple(asked.get("stop", ()))
-            exchange.forced = forced(payload)
             exchange.upstream_body = dumps(asked)
         return exchange
 
@@ -51,7 +49,7 @@ class AnthropicDialect(Dialect):
         return PING
 
     def translator(self, exchange: Exchange) -> AnthropicTranslator:
-        return AnthropicTranslator(exchange, Assembler(exchange.stops, exchange.forced), self._new_id)
+        return AnthropicTranslator(exchange, Assembler(exchange.stops), self._new_id)
 
     def render(self, exchange: Exchange, answer: Answer) -> bytes:
         return dumps(message(exchange, answer, self._new_id))

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from blazar.errors import KnobRefused
+from blazar.errors import KnobRefused, RequestRefused
 from blazar.proxy.dialects import images
 from blazar.proxy.dialects.fields import mapping, objects, refuse, text
+from blazar.proxy.dialects.media import OFFERED
 from blazar.proxy.json import dumps
 
 SHOWN = 200
@@ -29,11 +30,18 @@ def plain_text(blocks: list[dict[str, Any]]) -> str:
     return "\n".join(block_text(block) for block in blocks)
 
 
-def tool_result_text(block: dict[str, Any]) -> str:
-    """The content of a tool's result as text, '' when it has none; an error says so."""
-    content = block.get("content")
-    words = content if isinstance(content, str) else plain_text(_inner(block, "content", block["where"]))
-    return f"Error: {words}" if block.get("is_error") is True else words
+def tool_result(block: dict[str, Any]) -> str | list[dict[str, Any]]:
+    """The content of a tool's result: text, '' when it has none; parts when there are images. An error says so."""
+    content, error = block.get("content"), "Error: " if block.get("is_error") is True else ""
+    if isinstance(content, str):
+        return error + content
+    inner = _inner(block, "content", block["where"])
+    pictures = [_offered_image(block) if block.get("type") == "image" else None for block in inner]
+    if not any(pictures):
+        return error + plain_text(inner)
+    parts = [picture or {"type": "text", "text": block_text(block)}
+             for block, picture in zip(inner, pictures, strict=True)]
+    return [{"type": "text", "text": error.strip()}, *parts] if error else parts
 
 
 def block_text(block: dict[str, Any]) -> str:
@@ -101,6 +109,15 @@ def _image(block: dict[str, Any]) -> dict[str, Any]:
         refuse(f"{where}type", "base64", kind)
     raise KnobRefused(knob=f"an image by {kind} (`{where}type`)", reason=NOT_READ[kind],
                       remedy="send its bytes as a source of the type \"base64\"")
+
+
+def _offered_image(block: dict[str, Any]) -> dict[str, Any] | None:
+    """An image of a tool's result, for models that can see; None for one that nobody can be shown, since a result
+    cannot be written anew."""
+    try:
+        return {**_image(block), OFFERED: placeholder(block)}
+    except RequestRefused:
+        return None
 
 
 def _inner(holder: dict[str, Any], field: str, where: str) -> list[dict[str, Any]]:

@@ -18,6 +18,9 @@ THINKING = ("enabled", "adaptive", "between_tools", "disabled")
 DISPLAYS = ("summarized", "omitted")
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
+NAMES_STOP = {"verbose": True}
+"""With it llama.cpp says at the end of an answer which stop sequence ended it."""
+
 Payload = dict[str, Any]
 
 
@@ -83,7 +86,7 @@ def _stream(payload: Payload) -> Payload:
 
 def _stops(payload: Payload) -> Payload:
     stops = [stop for stop in strings(payload, "stop_sequences") if stop]
-    return {"stop": stops} if stops else {}
+    return {"stop": stops, **NAMES_STOP} if stops else {}
 
 
 def _thinking(payload: Payload) -> Payload:

@@ -39,23 +39,13 @@ def _refuse_type(kind: str) -> NoReturn:
                       remedy="send tools of your own, with name and input_schema, and run them where you are")
 
 
-def forced(payload: dict[str, Any]) -> str:
-    """The one tool that has to be called, by its name; '' when there is a choice. The payload was read before."""
-    choice, listed = mapping(payload, "tool_choice"), objects(payload, "tools")
-    if choice.get("type") == "any" and len(listed) == 1:
-        return text(listed[0], "name")
-    return text(choice, "name") if choice.get("type") == "tool" else ""
-
-
 def _choice(choice: dict[str, Any], listed: list[dict[str, Any]]) -> dict[str, Any]:
     kind = choice.get("type")
     if kind not in ("auto", "any", "none", "tool"):
         refuse("tool_choice.type", "auto, any, none or tool", kind)
     alone = boolean(choice, "disable_parallel_tool_use", default=False, where="tool_choice.")
     if kind == "tool":
-        return _bound(_named(choice, listed))
-    if kind == "any" and len(listed) == 1:
-        return _bound(listed[0])
+        return {"tool_choice": {"type": "function", "function": {"name": _named(choice, listed)}}}
     if kind == "any" and not listed:
         raise RequestRefused("`tool_choice` \"any\" needs `tools` to choose from")
     if not listed:
@@ -64,20 +54,11 @@ def _choice(choice: dict[str, Any], listed: list[dict[str, Any]]) -> dict[str, A
     return {**asked, "parallel_tool_calls": False} if alone else asked
 
 
-def _named(choice: dict[str, Any], listed: list[dict[str, Any]]) -> dict[str, Any]:
+def _named(choice: dict[str, Any], listed: list[dict[str, Any]]) -> str:
     name = text(choice, "name", "tool_choice.")
     if not name:
         raise RequestRefused("`tool_choice.name` is missing: a choice of the type \"tool\" says which of `tools` is to "
                              "be called; for a call of any of them, send {\"type\": \"any\"}")
-    found = next((tool for tool in listed if tool["function"]["name"] == name), None)
-    return found or refuse("tool_choice.name", "the name of one of `tools`", name)
-
-
-def _bound(tool: dict[str, Any]) -> dict[str, Any]:
-    """One call of one tool. llama.cpp reads a choice that names a tool as "auto", and even where a call is "required"
-    it lets the model write text first, or only text where the template knows no tools. What it always holds to is a
-    format of the answer: so that is the tool's schema, and the text of the answer becomes the call's arguments."""
-    schema = {"type": "object", **tool["function"]["parameters"]}
-    return {"tools": [tool], "tool_choice": "none",
-            "response_format": {"type": "json_schema", "json_schema": {"name": tool["function"]["name"],
-                                                                       "strict": True, "schema": schema}}}
+    if name not in [tool["function"]["name"] for tool in listed]:
+        refuse("tool_choice.name", "the name of one of `tools`", name)
+    return name

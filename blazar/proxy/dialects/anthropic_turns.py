@@ -4,7 +4,7 @@ from itertools import groupby
 from typing import Any
 
 from blazar.errors import RequestRefused
-from blazar.proxy.dialects.anthropic_blocks import check_document, plain_text, shown_parts, tool_result_text
+from blazar.proxy.dialects.anthropic_blocks import check_document, plain_text, shown_parts, tool_result
 from blazar.proxy.dialects.fields import mapping, objects, refuse, text
 from blazar.proxy.json import dumps
 
@@ -90,16 +90,16 @@ def _call(block: dict[str, Any]) -> dict[str, Any]:
 
 def _user(blocks: list[dict[str, Any]], open_calls: list[str]) -> list[dict[str, Any]]:
     """Results in the order of the calls they answer, then one user turn with everything else."""
-    results: dict[str, str] = {}
+    results: dict[str, str | list[dict[str, Any]]] = {}
     for block in blocks:
         if block.get("type") == "tool_result":
             answered = text(block, "tool_use_id", block["where"])
             if not answered or answered in results:
                 refuse(f"{block['where']}tool_use_id", "the id of a call that has no other result", answered)
-            results[answered] = tool_result_text(block)
+            results[answered] = tool_result(block)
     turns: list[dict[str, Any]] = [
         {"role": "tool", "tool_call_id": call, "content": results.pop(call, NO_RESULT)} for call in open_calls]
-    turns += [{"role": "tool", "tool_call_id": call, "content": words} for call, words in results.items()]
+    turns += [{"role": "tool", "tool_call_id": call, "content": content} for call, content in results.items()]
     rest = [block for block in blocks if block.get("type") not in ("tool_result", *THOUGHTS)]
     for block in rest:
         if block.get("type") == "document":

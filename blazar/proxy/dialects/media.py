@@ -23,6 +23,9 @@ MOST = 100
 LARGEST = 64 << 20
 """Bytes of a sound or a film."""
 
+OFFERED = "offered"
+"""In a picture's part: the words that stand for it where the model cannot see. Without it, such a model is refused."""
+
 SENSES = {"image_url": "vision", "input_audio": "audio", "input_video": "vision", "video_url": "vision"}
 """What a model needs for such a part."""
 WORDS = {"vision": "pictures", "audio": "sound"}
@@ -58,6 +61,25 @@ def shown(asked: dict[str, Any], pause: Callable[[], None]) -> set[str]:
         senses.add(sense)
         pause()
     return senses
+
+
+def settle_offers(asked: dict[str, Any], sees: bool) -> bool:
+    """Show the pictures that were only offered, or put their words in their place, in the child's request itself; the
+    result says whether there were any."""
+    found = False
+    turns = asked.get("messages")
+    for turn in turns if isinstance(turns, list) else ():
+        parts = turn.get("content")
+        if not isinstance(parts, list) or not any(OFFERED in part for part in parts):
+            continue
+        found = True
+        words = [part.pop(OFFERED, None) for part in parts]
+        if not sees:
+            parts = [part if word is None else {"type": "text", "text": word}
+                     for part, word in zip(parts, words, strict=True)]
+            texts = [part["text"] for part in parts if part["type"] == "text"]
+            turn["content"] = "\n".join(texts) if len(texts) == len(parts) else parts
+    return found
 
 
 def _every(asked: dict[str, Any]) -> Iterator[str]:

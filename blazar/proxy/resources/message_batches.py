@@ -3,7 +3,8 @@
 import secrets
 from typing import Any
 
-from blazar.errors import MessageBatchMissing, MessageBatchRuns, RequestRefused
+from blazar.errors import MessageBatchCancelled, MessageBatchMissing, MessageBatchRuns, RequestRefused
+from blazar.proxy.batches.anthropic_source import ids_of
 from blazar.proxy.dialects import anthropic_batches, queries
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.json import dumps
@@ -38,7 +39,11 @@ def retrieve(gateway: Gateway, request: Request, route: Route) -> None:
 
 def cancel(gateway: Gateway, request: Request, route: Route) -> None:
     request.body()
-    _tell(gateway, request, _ask(gateway, request, "cancel", object=_id(request))["row"])
+    row = _found(request, _ask(gateway, request, "cancel", object=_id(request))["row"])
+    for exchange in gateway.ledger.exchanges():
+        if exchange.id.startswith(ids_of(row["number"])):
+            exchange.end(MessageBatchCancelled())  # its result is settled, and nobody waits for more
+    _tell(gateway, request, row)
 
 
 def delete(gateway: Gateway, request: Request, route: Route) -> None:

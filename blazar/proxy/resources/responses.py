@@ -13,7 +13,7 @@ from blazar.proxy.request import Request
 from blazar.proxy.resources.exchanges import opened
 from blazar.proxy.routes import Route
 from blazar.proxy.shelf import MOST, Shelf
-from blazar.proxy.tokens import prompt_tokens
+from blazar.proxy.tokens import input_tokens
 from blazar.units import format_bytes
 
 PATIENCE = 15.0
@@ -34,7 +34,7 @@ def create(gateway: Gateway, request: Request, route: Route) -> None:
 
 def count(gateway: Gateway, request: Request, route: Route) -> None:
     def ask(exchange: Exchange) -> Reply:
-        return exchange.answer(exchange.dialect.render_count(prompt_tokens(gateway.dispatch.fetch, exchange)))
+        return exchange.answer(exchange.dialect.render_count(input_tokens(gateway.dispatch.fetch, exchange)))
 
     gateway.pipeline(route.stages, ask)(_continued(gateway, request, route)[0])
 

@@ -5,12 +5,11 @@ from blazar.proxy.gateway import Gateway
 from blazar.proxy.request import Request
 from blazar.proxy.resources.exchanges import opened
 from blazar.proxy.routes import Route
-from blazar.proxy.tokens import prompt_tokens
+from blazar.proxy.tokens import input_tokens
 
 
 def count(gateway: Gateway, request: Request, route: Route) -> None:
     def ask(exchange: Exchange) -> Reply:
-        tokens = prompt_tokens(gateway.dispatch.fetch, exchange)
-        return exchange.answer(exchange.dialect.render_count(tokens))
+        return exchange.answer(exchange.dialect.render_count(input_tokens(gateway.dispatch.fetch, exchange)))
 
     gateway.pipeline(route.stages, ask)(opened(gateway, request, route))

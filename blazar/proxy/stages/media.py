@@ -20,8 +20,10 @@ class Media:
 
     def __call__(self, exchange: Exchange) -> None:
         body = exchange.upstream_body
-        # To search a large body takes its time; an engine that can be shown nothing refuses it by itself.
-        if (len(body) <= media.STEP or self._can_be_shown(exchange.model)) and media.may_show(body, self._pause):
+        # To search a large body takes its time; an engine that can be shown nothing refuses it by itself. One that was
+        # translated has taken more already.
+        if (len(body) <= media.STEP or not exchange.dialect.relays or self._can_be_shown(exchange.model)
+                ) and media.may_show(body, self._pause):
             self._look(exchange)
 
     def _can_be_shown(self, model: str) -> bool:
@@ -29,10 +31,12 @@ class Media:
 
     def _look(self, exchange: Exchange) -> None:
         asked = self._reader.whole(exchange.upstream_body)
+        model = self._directory.models[exchange.model]
+        if not exchange.dialect.relays and media.settle_offers(asked, "vision" in model["capabilities"]):
+            exchange.upstream_body = dumps(asked)
         senses = media.shown(asked, self._pause)
         if not senses:
             return
-        model = self._directory.models[exchange.model]
         for sense in sorted(senses):
             if sense not in model["capabilities"]:
                 raise _refused(exchange.model, sense, model)

@@ -57,8 +57,8 @@ class Structure:
         any_json = exchange.dialect.name == "ollama" and exchange.payload.get("format") == "json"
         exchange.headers.append(structured("json_object" if any_json else constraint.kind))
         sentinel = self._sentinel(exchange, constraint)
-        if constraint.tool or sentinel is not None:
-            exchange.reshaping = Reshaping(constraint.tool, sentinel, exchange.stops)
+        if constraint.tools or sentinel is not None:
+            exchange.reshaping = Reshaping(list(constraint.tools), sentinel, exchange.stops)
 
     def _without_thoughts(self, asked: dict[str, Any], constraint: Constraint) -> dict[str, Any]:
         """The request with what keeps thoughts out of a text that has a form; itself when nothing is needed."""
@@ -78,8 +78,9 @@ class Structure:
                               remedy="set `sentinel = true`")
         if constraint.kind == "gbnf" or not self._watches:
             return None
-        schema = Schema(constraint.schema, constraint.where, self._pause) if constraint.schema else None
-        return Sentinel(constraint, schema, enforces and not exchange.stream)
+        given = {"": (constraint.schema, constraint.where)} if constraint.schema else constraint.tools
+        schemas = {tool: Schema(schema, where, self._pause) for tool, (schema, where) in given.items()}
+        return Sentinel(constraint, schemas, enforces and not exchange.stream)
 
     # -- the Ollama lane -------------------------------------------------------------------------------------
 

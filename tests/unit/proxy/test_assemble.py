@@ -93,6 +93,12 @@ def test_the_stop_text_is_taken_only_when_it_is_text(field):
     assert [assemble(ending(value)).stop_text for value in (7, None, "", ["x"])] == [None] * 4
 
 
+@pytest.mark.parametrize(("told", "found"), [({"stopping_word": "STOP"}, "STOP"), ({"stopping_word": ""}, None),
+                                             (None, None), ("x", None)])
+def test_what_llamacpp_says_when_it_is_verbose(told, found):
+    assert assemble(chunk("a"), {**chunk(reason="stop"), "__verbose": told}, counts()).stop_text == found
+
+
 @pytest.mark.parametrize("odd", [
     {}, {"choices": []}, {"choices": None}, {"choices": [None]}, {"choices": [{"index": 0, "delta": None}]},
     chunk(7), chunk(tool_calls=[None]), chunk(tool_calls="x"), {"usage": [], "timings": "x"},

@@ -14,8 +14,8 @@ GOOD, BAD = '{"n":1}', '{"n":"x"}'
 
 
 def reshaping(enforces=False, stops=()):
-    watcher = Sentinel(Constraint("json_schema", SCHEMA, "f"), Schema(SCHEMA, "f", lambda: None), enforces)
-    return Reshaping("", watcher, stops)
+    watcher = Sentinel(Constraint("json_schema", SCHEMA, "f"), {"": Schema(SCHEMA, "f", lambda: None)}, enforces)
+    return Reshaping((), watcher, stops)
 
 
 def choice(index, text, reason=None):

@@ -12,8 +12,9 @@ SCHEMA = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 3
 
 
 def sentinel(enforces=False, schema=SCHEMA, tool=""):
-    constraint = Constraint("json_schema" if schema else "json_object", schema, "format", tool)
-    return Sentinel(constraint, Schema(schema, "format", lambda: None) if schema else None, enforces)
+    kind, tools = "json_schema" if schema else "json_object", {tool: (schema, "tools[0]")} if tool else {}
+    constraint = Constraint(kind, None if tool else schema, "format", tools)
+    return Sentinel(constraint, {tool: Schema(schema, "format", lambda: None)} if schema else {}, enforces)
 
 
 def answer(text="", *calls, reason="stop"):

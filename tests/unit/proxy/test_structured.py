@@ -13,7 +13,7 @@ WHERE = "response_format.json_schema.schema"
 
 @pytest.mark.parametrize(("dialect", "payload", "does"), [
     ("openai", {}, False), ("openai", {"response_format": None, "grammar": ""}, False),
-    ("openai", {"tool_choice": "required"}, False), ("openai", {"tool_choice": {"type": "function"}}, True),
+    ("openai", {"tool_choice": "required"}, True), ("openai", {"tool_choice": {"type": "function"}}, True),
     ("openai", {"response_format": 7}, True), ("ollama", {"format": ""}, False), ("ollama", {"format": "json"}, True),
     ("ollama", {"tool_choice": {"type": "tool"}}, False), ("anthropic", {"tool_choice": {"type": "auto"}}, False),
     ("anthropic", {"output_config": {}}, True), ("anthropic", {"tool_choice": {"type": "tool"}}, True),

@@ -3,6 +3,7 @@
 `hypothesis` looks for the conversation that loses one.
 """
 
+import base64
 import json
 
 import pytest
@@ -27,11 +28,26 @@ def marked(kinds):
 
 TURNS = st.lists(st.one_of(
     st.tuples(st.just("assistant"), marked(["text", "thinking", "tool_use", "server_tool_use"])),
-    st.tuples(st.just("user"), marked(["text", "document", "search_result", "tool_result", "container_upload"])),
+    st.tuples(st.just("user"), marked([
+        "text", "document", "search_result", "tool_result", "picture result", "image", "container_upload"])),
     st.tuples(st.just("system"), marked(["text"]))), min_size=1, max_size=8)
 
 
+def picture(mark):
+    """The base64 of a picture that no other is like."""
+    return base64.b64encode(b"\x89PNG\r\n\x1a\n" + mark.encode()).decode()
+
+
+def image(mark):
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": picture(mark)}}
+
+
 def block(kind, mark, number):
+    if kind == "image":
+        return image(mark)
+    if kind == "picture result":
+        return {"type": "tool_result", "tool_use_id": f"r{number}", "content": [
+            {"type": "text", "text": mark}, image(mark)]}
     return {"type": kind, **{
         "text": {"text": mark}, "thinking": {"thinking": mark, "signature": "s"},
         "tool_use": {"id": f"t{number}", "name": mark, "input": {"x": mark}},
@@ -44,17 +60,20 @@ def block(kind, mark, number):
 @FAST
 @given(TURNS)
 def test_every_block_of_a_conversation_reaches_the_engine(turns):
-    messages, marks = [], []
+    messages, marks, pictures = [], [], []
     for role, kinds in turns:
         content = []
         for kind in kinds:
-            marks.append(f"mark{len(marks)}.")
-            content.append(block(kind, marks[-1], len(marks)))
+            number = len(marks) + len(pictures)
+            mark = f"mark{number}."
+            content.append(block(kind, mark, number))
+            marks += [mark] if kind != "image" else []
+            pictures += [picture(mark)] if kind in ("image", "picture result") else []
         messages.append({"role": role, "content": content})
     body = json.dumps({"model": "m", "max_tokens": 5, "messages": messages}).encode()
     upstream = json.loads(dialects()["anthropic"].parse("messages", body, {}, "r").upstream_body)["messages"]
     told = json.dumps(upstream)
-    assert [mark for mark in marks if mark not in told] == []
+    assert [mark for mark in [*marks, *pictures] if mark not in told] == []
     answered = [turn["tool_call_id"] for turn in upstream if turn["role"] == "tool"]
     called = [made["id"] for turn in upstream for made in turn.get("tool_calls", ())]
     assert len(answered) == len(set(answered)), "each result stands once"

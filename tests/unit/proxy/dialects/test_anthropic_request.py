@@ -99,7 +99,7 @@ def test_nulls_are_absent():
 def test_sampling_and_stops():
     stops = ["STOP", "\n\nHuman:"]
     assert asked(temperature=0, top_p=0.5, top_k=3, stop_sequences=stops, metadata={"user_id": "x"}) == {
-        "messages": HELLO, "temperature": 0, "top_p": 0.5, "top_k": 3, "stop": stops}
+        "messages": HELLO, "temperature": 0, "top_p": 0.5, "top_k": 3, "stop": stops, "verbose": True}
     assert asked(stop_sequences=[]) == {"messages": HELLO}
 
 
@@ -153,17 +153,11 @@ def test_tool_choice(choice, wanted):
     assert {key: found[key] for key in found if key not in ("messages", "tools")} == wanted
 
 
-@pytest.mark.parametrize(("tools", "choice"), [
-    ([OTHER, TOOL], {"type": "tool", "name": "f", "disable_parallel_tool_use": True}), ([TOOL], {"type": "any"})])
-def test_a_forced_tool_binds_its_schema(tools, choice):
-    """FC-10: what the engine holds to is a format of the answer, so that is the schema of the one tool."""
-    found = asked(tools=tools, tool_choice=choice, output_config={"format": {"type": "json_schema", "schema": {}}})
-    assert [tool["function"]["name"] for tool in found["tools"]] == ["f"]
-    assert found["tools"][0]["function"]["parameters"] == TOOL["input_schema"]
-    assert found["response_format"] == {"type": "json_schema", "json_schema": {
-        "name": "f", "strict": True, "schema": TOOL["input_schema"]}}
-    assert found["tool_choice"] == "none" and parse(tools=tools, tool_choice=choice).forced == "f"
-    assert parse(tools=[TOOL, OTHER], tool_choice={"type": "any"}).forced == parse(tools=[TOOL]).forced == ""
+def test_a_forced_tool_is_told_in_openais_words():
+    """FC-10: `structured` then holds the engine to it."""
+    choice = {"type": "tool", "name": "f", "disable_parallel_tool_use": True}
+    found = asked(tools=[OTHER, TOOL], tool_choice=choice)
+    assert found["tool_choice"] == {"type": "function", "function": {"name": "f"}} and len(found["tools"]) == 2
 
 
 @pytest.mark.parametrize(("kind", "why"), [
@@ -199,7 +193,9 @@ def test_the_assistants_blocks():
 @pytest.mark.parametrize(("block", "text"), [
     (result("t1", "15C"), "15C"), (result("t1", [words("a"), words("b")]), "a\nb"), (result("t1", []), ""),
     (result("t1"), ""), (result("t1", None), ""), (result("t1", "no", is_error=True), "Error: no"),
-    (result("t1", [{"type": "image", "source": {"type": "base64", "data": PNG}}, words("a")]), "[image]\na"),
+    (result("t1", [{"type": "image", "source": {"type": "url", "url": "http://h/x.png"}}, words("a")]), "[image]\na"),
+    (result("t1", [{"type": "image", "source": {"type": "base64", "data": "bm90aGluZw=="}}]), "[image]"),
+    (result("t1", [{"type": "image"}], is_error=True), "Error: [image]"),
     (result("t1", [{"type": "document", "source": {"type": "base64", "data": "x" * 999}}]), "[document]"),
     (result("t1", [{"type": "tool_reference", "tool_name": "Read"}]), '[tool_reference: {"tool_name":"Read"}]')])
 def test_results(block, text):
@@ -207,6 +203,14 @@ def test_results(block, text):
     assert turns(CALLS, user(block, result("t2", "ok")))[1:] == [
         {"role": "tool", "tool_call_id": "t1", "content": text},
         {"role": "tool", "tool_call_id": "t2", "content": "ok"}]
+
+
+def test_a_picture_of_a_result_is_offered():
+    """Whether the model can see is not known here: where it cannot, the words stand for the picture."""
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+    found = turns(CALLS, user(result("t1", [words("a"), image, words("b")]), result("t2", [image], is_error=True)))
+    picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}, "offered": "[image]"}
+    assert [turn["content"] for turn in found[1:]] == [[words("a"), picture, words("b")], [words("Error:"), picture]]
 
 
 @pytest.mark.parametrize("blocks", [

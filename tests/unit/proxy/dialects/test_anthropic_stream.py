@@ -115,26 +115,6 @@ def test_a_stop_sequence_of_the_caller(named, ending):
     assert both([chunk("xy"), last])[1:] == ("end_turn", None)
 
 
-FORCED = {"tools": [{"name": "f", "input_schema": {"type": "object"}}], "tool_choice": {"type": "tool", "name": "f"}}
-
-
-@pytest.mark.parametrize(("chunks", "content", "reason"), [
-    ([chunk(reasoning_content="ab"), chunk("\n"), chunk(' {"n"'), chunk(":1}"), chunk(reason="stop")],
-     [THOUGHT, {"name": "f", "input": {"n": 1}}], "tool_use"),
-    ([chunk("\n"), chunk(tool_calls=[call(0, '{"n":1}', "t", "f")], reason="tool_calls")],
-     [{"id": "t", "name": "f", "input": {"n": 1}}], "tool_use"),
-    ([chunk(reason="stop")], [], "end_turn")])
-def test_the_text_of_a_forced_tool_is_its_call(chunks, content, reason):
-    found = both([*chunks, counts()], **FORCED)
-    assert [{**block, **wanted} for block, wanted in zip(found[0], content, strict=True)] == found[0]
-    assert found[1] == reason and all(block["id"] for block in found[0] if block["type"] == "tool_use")
-
-
-def test_a_forced_call_that_was_cut_off_says_so():
-    last = json.loads(buffered(exchange(**FORCED), sse([chunk('{"n":'), chunk(reason="length")])))
-    assert (last["stop_reason"], last["content"][0]["input"]) == ("max_tokens", {"_unparsed": '{"n":'})
-
-
 def test_broken_arguments_stay_visible():
     data = sse([chunk(tool_calls=[call(0, "{city:", "a", "f")]), chunk(reason="tool_calls")])
     assert b'"partial_json":"{city:"' in streamed(exchange(), data)

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from blazar.errors import RequestRefused
-from blazar.proxy.dialects.media import MOST, STEP, may_show, shown
+from blazar.proxy.dialects.media import MOST, STEP, may_show, settle_offers, shown
 from tests.support.tiny_mmproj import png
 
 PICTURE = base64.b64encode(png(1, 2, 3, side=2)).decode()
@@ -83,6 +83,21 @@ def test_completions_show_bare_data():
                                  {"prompt": [5, {"multimodal_data": 5}]}, asked({"type": "text", "text": "x"})])
 def test_what_shows_nothing(odd):
     assert shown(odd, lambda: None) == set()
+
+
+@pytest.mark.parametrize(("sees", "wanted"), [
+    (True, [["a", URL], [URL, "b"], "c"]), (False, ["a\n[x]", [URL, "b"], "c"])])
+def test_offers_are_settled(sees, wanted):
+    """What is only offered is shown, or words take its place; what a client shows itself stays."""
+    def turn(*parts):
+        return {"role": "tool", "content": [{"type": "text", "text": part} if isinstance(part, str) else part
+                                            for part in parts]}
+    own = {"type": "image_url", "image_url": {"url": URL}}
+    request = {"messages": [turn("a", {**own, "offered": "[x]"}), turn(own, "b"), {"role": "user", "content": "c"}]}
+    assert settle_offers(request, sees)
+    assert [[part.get("text") or part["image_url"]["url"] for part in found["content"]]
+            if isinstance(found["content"], list) else found["content"] for found in request["messages"]] == wanted
+    assert not settle_offers(request, sees) and "offered" not in json.dumps(request)
 
 
 def test_bytes_tell_whether_to_look():
