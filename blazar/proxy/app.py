@@ -63,7 +63,9 @@ class Application:
         request.route = route
         try:
             if not route.open:
-                request.api_key = self.gateway.keys.identify(request.headers)
+                request.api_key = key = self.gateway.keys.identify(request.headers)
+                if key is not None and key.limits.has_rates:
+                    request.account = self.gateway.ledger.accounts.get(key.name)
             if foreign(route, request.headers):
                 raise RouteNotFound(method=request.method, path=request.path)
             resource(self.gateway, request, route)

@@ -11,6 +11,7 @@ from gunicorn.http.errors import NoMoreData, ParseException
 from blazar.errors import BodyTooLarge, CodingRefused, RequestRefused, RequestStalled
 from blazar.proxy import greens
 from blazar.proxy.exchange import ClientGone, send_whole
+from blazar.proxy.rates import rate_headers
 from blazar.proxy.wire.client import READ_TIMEOUT
 from blazar.proxy.wire.framing import BadFraming
 from blazar.proxy.wire.lean import CLIENT, FIELDS
@@ -51,6 +52,8 @@ class Request:
         given = headers.get("x-request-id")
         self.id = given if given is not None and _REQUEST_ID.fullmatch(given) else new_id()
         self.api_key: Any = None
+        self.account: Any = None
+        """The `Account` of its API key, where that has limits which answers tell of."""
         self.route: Any = None
         """The row of the route table, once it is found."""
         self._input = environ["wsgi.input"].read
@@ -135,6 +138,12 @@ class Request:
 
     def own_headers(self) -> list[tuple[str, str]]:
         """The headers that every answer carries."""
+        if self.account is not None:
+            return [*self.plain_headers(), *rate_headers(self.account, self.route.dialect)]
+        return self.plain_headers()
+
+    def plain_headers(self) -> list[tuple[str, str]]:
+        """Those, without what is left of the limits: stage `quota` adds that once the request is counted."""
         return [("X-Request-Id", self.id), *self.cors]
 
     def _too_large(self) -> BodyTooLarge:

@@ -15,7 +15,7 @@ def opened(gateway: Gateway, request: Request, route: Route) -> Exchange:
     exchange.started = arrived
     exchange.api_key = request.api_key
     exchange.sink = request.sink
-    exchange.headers = request.own_headers()
+    exchange.headers = request.plain_headers() if "quota" in route.stages else request.own_headers()
     knobs = [name for name in request.headers if name.startswith(HEADER_PREFIX)]
     for name in knobs:
         exchange.knobs[name] = request.headers[name]

@@ -13,6 +13,7 @@ def generate(gateway: Gateway, request: Request, route: Route) -> None:
     if not exchange.knobs.get("load_only"):
         gateway.answering(route.stages, route.operation)(exchange)
     elif exchange.keep_alive == 0:
+        exchange.headers = request.own_headers()
         gateway.pipeline(UNLOADING, lambda unloading: _unload(gateway, unloading))(exchange)
     else:
         gateway.pipeline(LOADING, _say_done)(exchange)
