@@ -36,8 +36,8 @@ ASKED = ("default_ctx", "slots")
 class Answers:
     """`on_first_hello` is called when a gateway worker first greets: from then on clients are served."""
 
-    def __init__(self, config: dict[str, Any], config_file: Path, started_at: float, url: str, *, store: Store, fleet: Fleet,
-                 workers: Workers, gateway: Gateway, pool: Pool, hashing: Pool, usage: Usage,
+    def __init__(self, config: dict[str, Any], config_file: Path, started_at: float, url: str, *, store: Store,
+                 fleet: Fleet, workers: Workers, gateway: Gateway, pool: Pool, hashing: Pool, usage: Usage,
                  jobs: Jobs, survey: Callable[[str, Mapping[str, Any]], Weighed], sight: Sight,
                  settings_for: Callable[[str], Mapping[str, Any]],
                  governors: Callable[[], dict[str, dict[str, str]]], on_first_hello: Callable[[], None]) -> None:
@@ -65,7 +65,8 @@ class Answers:
             "hello": self._hello, "ensure_ready": self._ensure_ready, "evict": self._evict, "remove": self._remove,
             "keep_alive": self._keep_alive, "describe": self._describe, "explain": self._explain,
             "changed": self._changed, "status": self._status, "beat": self._beat, "report": self._report,
-            "keys": Keys(config, config_file, pool, workers).read_again, "job": self._jobs.start, "cancel": self._jobs.cancel,
+            "keys": Keys(config, config_file, pool, workers).read_again,
+            "job": self._jobs.start, "cancel": self._jobs.cancel,
             **StoreAnswers(store, self._answer_later).kinds, **StoredAnswers(self._answer_later).kinds,
             **MessageBatchAnswers(self._answer_later).kinds, **self._batches.kinds}
 

@@ -1,4 +1,4 @@
-"""Tokens of a day in the real daemon: counted through the death of the gateway, and of the daemon."""
+"""Limits in the real daemon: those of a minute outlive the gateway worker, those of a day the daemon too."""
 
 import json
 import os
@@ -18,10 +18,10 @@ USED = 8
 """Tokens of one answer of the stub engine."""
 
 
-def ask(daemon, most):
+def ask(daemon, most, key="sk-ann"):
     """The status of a question that may use `most` tokens, and the message of its error."""
     body = json.dumps({"model": "m", "max_tokens": most, "messages": [{"role": "user", "content": "hi"}]}).encode()
-    request = urllib.request.Request(daemon.url + "/v1/chat/completions", body, {"Authorization": "Bearer sk-ann"})
+    request = urllib.request.Request(daemon.url + "/v1/chat/completions", body, {"Authorization": f"Bearer {key}"})
     try:
         with urllib.request.urlopen(request, timeout=30) as response:
             return response.status, response.read().decode()
@@ -31,17 +31,18 @@ def ask(daemon, most):
 
 @pytest.fixture
 def daemon(tmp_path):
-    keys = [{"name": "ann", "key": "sk-ann", "daily_tokens": 1000}]
+    keys = [{"name": "ann", "key": "sk-ann", "daily_tokens": 1000}, {"name": "bob", "key": "sk-bob", "rpm": 3},
+            {"name": "eve", "key": "sk-eve", "tpm": 100}]
     with Daemon(tmp_path, launcher=LAUNCHER, keys=keys) as daemon:
         daemon.install("m")
         yield daemon.start()
 
 
-def noted(daemon):
+def noted(daemon, *keys):
     open_database(daemon.paths.database)
     try:
         return [(row["key"], row["requests"], row["prompt_tokens"] + row["completion_tokens"])
-                for row in ApiUsage.every()]
+                for row in ApiUsage.since("") if row["key"] in keys]
     finally:
         close_database()
 
@@ -49,7 +50,7 @@ def noted(daemon):
 def test_they_outlive_the_gateway_and_the_daemon(daemon):
     for _ in range(3):
         assert ask(daemon, 10)[0] == 200
-    until(lambda: noted(daemon) == [("ann", 3, 3 * USED)])
+    until(lambda: noted(daemon, "ann") == [("ann", 3, 3 * USED)])
     worker, = daemon.status()["gateway"]["workers"]
     os.kill(worker, signal.SIGKILL)
     until(lambda: daemon.status()["gateway"]["workers"] not in ([], [worker]))
@@ -58,7 +59,24 @@ def test_they_outlive_the_gateway_and_the_daemon(daemon):
     assert ask(daemon, 10)[0] == 200
 
     assert daemon.stop() == 0
-    assert noted(daemon) == [("ann", 4, 4 * USED)], "the last second is not lost in an orderly stop"
+    assert noted(daemon, "ann") == [("ann", 4, 4 * USED)], "the last second is not lost in an orderly stop"
     daemon.start()
     status, said = ask(daemon, 990)
     assert status == 429 and f"used or reserved {4 * USED} today" in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP], ids=["killed", "reloaded"])
+def test_the_last_minute_outlives_the_worker(daemon, number):
+    """SIGHUP makes gunicorn replace its worker, which ends its requests while the next one begins."""
+    for _ in range(3):
+        assert ask(daemon, 10, "sk-bob")[0] == 200
+    assert ask(daemon, 10, "sk-eve")[0] == 200
+    until(lambda: noted(daemon, "bob", "eve") == [("bob", 3, 3 * USED), ("eve", 1, USED)])
+    worker, = daemon.status()["gateway"]["workers"]
+    os.kill(worker if number == signal.SIGKILL else daemon.status()["gateway"]["pid"], number)
+    until(lambda: daemon.status()["gateway"]["workers"] not in ([], [worker])
+          and worker not in daemon.status()["gateway"]["workers"])
+    status, said = ask(daemon, 10, "sk-bob")
+    assert status == 429 and "rpm = 3, and has had 3 in the last minute" in said
+    status, said = ask(daemon, 97, "sk-eve")
+    assert status == 429 and f"used or reserved {USED} in the last minute" in said

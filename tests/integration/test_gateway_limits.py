@@ -4,12 +4,14 @@ import json
 import os
 import signal
 import threading
+import time
 from datetime import UTC, datetime
 
 import pytest
 
+from blazar.proxy.sliding import STEPS
 from tests.support.fake_supervisor import eventually
-from tests.support.gateway_under_test import ASK, GatewayUnderTest, is_error_of, post, read_until
+from tests.support.gateway_under_test import ASK, MODEL, GatewayUnderTest, is_error_of, post, read_until
 from tests.support.scripted_child import STREAM_HEAD, chunked, delta, event, hello_world, json_answer
 
 DIALECTS = list(ASK)
@@ -170,7 +172,11 @@ def test_a_day_outlives_the_gateway_worker(tmp_path):
         assert gateway.ask("openai", key("ann"), stream=True, max_tokens=50).status == 200
         rows = eventually(lambda: [row for note in gateway.supervisor.notes("report") for row in note["usage"]
                                    if row["prompt_tokens"]])
-        assert rows == [{"key": "ann", "day": today(), "requests": 1, "prompt_tokens": 150, "completion_tokens": 150}]
+        row, = rows
+        [step, *_], = row.pop("steps")
+        assert abs(step - time.monotonic() * STEPS) < 60 * STEPS
+        assert row == {"key": "ann", "day": today(), "model": MODEL, "requests": 1, "prompt_tokens": 150,
+                       "completion_tokens": 150}
         gateway.supervisor.usage = {"day": today(), "tokens": {"ann": 390}}
         gateway.supervisor.kill()
         gateway.supervisor.launch()

@@ -18,6 +18,8 @@ LIMITS = (
 PREFIX = "sk-blazar-"
 """How secrets begin, so that tools which look for leaked ones find them."""
 SECRET_BYTES = 32
+PUBLIC = (("alias", "name"), ("failover", "alias"), ("remotes", "name"))
+"""Tables of the settings that give names to what callers may ask for, and the field that holds the name."""
 
 
 class Add(Command):
@@ -85,9 +87,8 @@ def _checked(field: str, text: str | None) -> Any:
 def _look_for(model: str, context: Context) -> None:
     """Say so when nothing of that name is here: it may come later, or be a slip."""
     from blazar.errors import BlazarError
-    names = {entry["name"].lower() for entry in context.config.alias}
-    names |= {chain["alias"].lower() for chain in context.config.failover}
-    if model.lower() in names or any(model.startswith(f"{remote['name']}:") for remote in context.config.remotes):
+    names = [entry[field].lower() for table, field in PUBLIC for entry in context.config[table]]
+    if model.lower() in names or model.lower().partition(":")[0] in names:
         return
     try:
         context.store.describe(model)

@@ -13,20 +13,23 @@ def database(tmp_path):
     close_database()
 
 
-def row(key, day, requests, prompt, completion):
-    return {"key": key, "day": day, "requests": requests, "prompt_tokens": prompt, "completion_tokens": completion}
+def row(key, day, requests, prompt, completion, model="m:q4_0"):
+    return {"key": key, "day": day, "model": model, "requests": requests, "prompt_tokens": prompt, "completion_tokens": completion}
 
 
 def test_counts_add_up_by_key_and_day():
     ApiUsage.add([row("ann", "2026-01-01", 1, 2, 3), row("bob", "2026-01-01", 1, 1, 1)])
     ApiUsage.add([row("ann", "2026-01-01", 10, 20, 30), row("ann", "2026-01-02", 1, 2**40, 5)])
-    assert ApiUsage.every() == [row("ann", "2026-01-01", 11, 22, 33), row("bob", "2026-01-01", 1, 1, 1),
-                                row("ann", "2026-01-02", 1, 2**40, 5)]
-    assert ApiUsage.of_day("2026-01-01") == {"ann": 55, "bob": 2}
+    ApiUsage.add([row("ann", "2026-01-01", 1, 1, 1, "n:q8_0")])
+    assert ApiUsage.since("") == [row("ann", "2026-01-01", 11, 22, 33), row("ann", "2026-01-01", 1, 1, 1, "n:q8_0"),
+                                  row("ann", "2026-01-02", 1, 2**40, 5), row("bob", "2026-01-01", 1, 1, 1)]
+    assert ApiUsage.since("2026-01-02") == [row("ann", "2026-01-02", 1, 2**40, 5)]
+    assert ApiUsage.keys() == ["ann", "bob"]
+    assert ApiUsage.of_day("2026-01-01") == {"ann": 57, "bob": 2}
     assert ApiUsage.of_day("2026-01-03") == {}
 
 
 def test_a_report_is_noted_whole_or_not_at_all():
     with pytest.raises(KeyError):
-        ApiUsage.add([row("ann", "2026-01-01", 1, 2, 3), {"key": "bob", "day": "2026-01-01"}])
-    assert ApiUsage.every() == []
+        ApiUsage.add([row("ann", "2026-01-01", 1, 2, 3), {"key": "bob", "day": "2026-01-01", "model": ""}])
+    assert ApiUsage.since("") == []
