@@ -3,8 +3,10 @@
 import json
 import os
 import signal
+import sqlite3
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -32,7 +34,7 @@ def ask(daemon, most, key="sk-ann"):
 @pytest.fixture
 def daemon(tmp_path):
     keys = [{"name": "ann", "key": "sk-ann", "daily_tokens": 1000}, {"name": "bob", "key": "sk-bob", "rpm": 3},
-            {"name": "eve", "key": "sk-eve", "tpm": 100}]
+            {"name": "eve", "key": "sk-eve", "tpm": 100}, {"name": "free", "key": "sk-free"}]
     with Daemon(tmp_path, launcher=LAUNCHER, keys=keys) as daemon:
         daemon.install("m")
         yield daemon.start()
@@ -80,3 +82,30 @@ def test_the_last_minute_outlives_the_worker(daemon, number):
     assert status == 429 and "rpm = 3, and has had 3 in the last minute" in said
     status, said = ask(daemon, 97, "sk-eve")
     assert status == 429 and f"used or reserved {USED} in the last minute" in said
+
+
+def test_a_locked_database_holds_up_no_request(daemon):
+    """FC-32: another program keeps the database to itself while keyed requests run in every dialect."""
+    assert ask(daemon, 10, "sk-free")[0] == 200
+    until(lambda: noted(daemon, "free"))
+    lock = sqlite3.connect(daemon.paths.database, isolation_level=None)
+    lock.execute("BEGIN EXCLUSIVE")
+    try:
+        with ThreadPoolExecutor(7) as callers:
+            statuses = list(callers.map(lambda number: speak(daemon, number % 3), range(21)))
+        assert statuses == [200] * 21
+        assert speak(daemon, 0) == 200 and daemon.status()["gateway"]["workers"]
+    finally:
+        lock.close()
+    until(lambda: noted(daemon, "free") == [("free", 23, 23 * USED)])
+
+
+def speak(daemon, number):
+    """The status of a question in one of three dialects."""
+    path = ("/v1/chat/completions", "/api/chat", "/v1/messages")[number]
+    body = json.dumps({"model": "m", "max_tokens": 10, "stream": False,
+                       "messages": [{"role": "user", "content": "hi"}]}).encode()
+    request = urllib.request.Request(daemon.url + path, body, {"x-api-key": "sk-free"})
+    with urllib.request.urlopen(request, timeout=30) as response:
+        assert response.read(), "who leaves early is charged by an estimate"
+        return response.status

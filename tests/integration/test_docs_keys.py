@@ -7,27 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from blazar.paths import Paths
 from tests.support.config_files import load_text
-from tests.support.daemon import STUB_ENGINE
 from tests.support.needs import need
-from tests.support.shell import Shell
-from tests.support.stub_model import install_stub
+from tests.support.shell import StubShell
 from tests.support.waiting import until
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "keys.md"
 TEXT = PAGE.read_text()
 
 
-class StubShell(Shell):
-    def find_engine(self) -> None:
-        self.env["BLAZAR_ENGINE_PATH"] = str(STUB_ENGINE)
-
-
 @pytest.fixture
 def shell(tmp_path):
     shell = StubShell(tmp_path / "home")
-    install_stub(Paths(shell.home / ".local/share/blazar").ensure(), "m", tmp_path)
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "blazar"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m blazar.cli.main "$@"\n')
