@@ -1,4 +1,4 @@
-"""What is left of an API key's limits, as response headers: in OpenAI's form, and in Anthropic's besides for its clients.
+"""What is left of an API key's limits, as response headers: in OpenAI's form, for Anthropic's clients in its own too.
 
 Only keys with such limits have them. Ollama knows none of its own, so its clients get OpenAI's.
 """

@@ -16,6 +16,7 @@ from blazar.supervisor.gateway import LAUNCHER
 from tests.support.daemon import Daemon
 from tests.support.waiting import until
 
+NUMBERS = {int(signal.SIGKILL): "killed", int(signal.SIGHUP): "reloaded"}
 USED = 8
 """Tokens of one answer of the stub engine."""
 
@@ -31,11 +32,13 @@ def ask(daemon, most, key="sk-ann"):
         return error.code, json.loads(error.read())["error"]["message"]
 
 
-@pytest.fixture
-def daemon(tmp_path):
-    keys = [{"name": "ann", "key": "sk-ann", "daily_tokens": 1000}, {"name": "bob", "key": "sk-bob", "rpm": 3},
-            {"name": "eve", "key": "sk-eve", "tpm": 100}, {"name": "free", "key": "sk-free"}]
-    with Daemon(tmp_path, launcher=LAUNCHER, keys=keys) as daemon:
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    keys = [{"name": "ann", "key": "sk-ann", "daily_tokens": 1000}, {"name": "free", "key": "sk-free"}]
+    for number in NUMBERS:
+        keys += [{"name": f"bob{number}", "key": f"sk-bob{number}", "rpm": 3},
+                 {"name": f"eve{number}", "key": f"sk-eve{number}", "tpm": 100}]
+    with Daemon(tmp_path_factory.mktemp("daily"), launcher=LAUNCHER, keys=keys) as daemon:
         daemon.install("m")
         yield daemon.start()
 
@@ -67,20 +70,21 @@ def test_they_outlive_the_gateway_and_the_daemon(daemon):
     assert status == 429 and f"used or reserved {4 * USED} today" in said
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP], ids=["killed", "reloaded"])
+@pytest.mark.parametrize("number", NUMBERS, ids=NUMBERS.values())
 def test_the_last_minute_outlives_the_worker(daemon, number):
     """SIGHUP makes gunicorn replace its worker, which ends its requests while the next one begins."""
+    bob, eve = f"bob{number}", f"eve{number}"
     for _ in range(3):
-        assert ask(daemon, 10, "sk-bob")[0] == 200
-    assert ask(daemon, 10, "sk-eve")[0] == 200
-    until(lambda: noted(daemon, "bob", "eve") == [("bob", 3, 3 * USED), ("eve", 1, USED)])
+        assert ask(daemon, 10, f"sk-{bob}")[0] == 200
+    assert ask(daemon, 10, f"sk-{eve}")[0] == 200
+    until(lambda: noted(daemon, bob, eve) == [(bob, 3, 3 * USED), (eve, 1, USED)])
     worker, = daemon.status()["gateway"]["workers"]
     os.kill(worker if number == signal.SIGKILL else daemon.status()["gateway"]["pid"], number)
     until(lambda: daemon.status()["gateway"]["workers"] not in ([], [worker])
-          and worker not in daemon.status()["gateway"]["workers"])
-    status, said = ask(daemon, 10, "sk-bob")
+          and worker not in daemon.status()["gateway"]["workers"], 20)
+    status, said = ask(daemon, 10, f"sk-{bob}")
     assert status == 429 and "rpm = 3, and has had 3 in the last minute" in said
-    status, said = ask(daemon, 97, "sk-eve")
+    status, said = ask(daemon, 97, f"sk-{eve}")
     assert status == 429 and f"used or reserved {USED} in the last minute" in said
 
 

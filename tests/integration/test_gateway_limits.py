@@ -37,6 +37,7 @@ def shared(tmp_path_factory):
     config = limits(**{f"rpm_{dialect}": {"rpm": 2} for dialect in DIALECTS},
                     **{f"day_{dialect}": {"daily_tokens": 400} for dialect in DIALECTS},
                     **{f"busy_{dialect}": {"max_concurrent": 1} for dialect in DIALECTS},
+                    two={"rpm": 3, "tpm": 1000},
                     tpm={"tpm": 1000}, left={"tpm": 600}, failing={"tpm": 600}, held={"max_concurrent": 1}, free={})
     with GatewayUnderTest(tmp_path_factory.mktemp("limits"), config) as gateway:
         yield gateway
@@ -215,3 +216,17 @@ def test_who_has_an_answer_may_ask_again_at_once(gateway, dialect, stream):
         assert gateway.ask(dialect, key(f"busy_{dialect}"), stream=stream).status == 200
     eventually(lambda: gateway.child.received[2:])
     assert gateway.child.connections - before <= 2, "the connection was kept"
+
+
+def test_what_another_worker_counts_meanwhile_counts_here_too(gateway):
+    """As while gunicorn replaces a worker: the supervisor passes its last counts on."""
+    row = {"key": "two", "day": datetime.now(UTC).date().isoformat(), "model": MODEL, "requests": 2,
+           "prompt_tokens": 300, "completion_tokens": 600, "steps": [[int(time.monotonic() * STEPS), 2, 900]]}
+    gateway.supervisor.link().note("spent", usage=[row, {**row, "key": "nobody"}])
+    eventually(lambda: gateway.request("GET", "/v1/models", headers=key("two"))
+               .headers["x-ratelimit-remaining-tokens"] == "100")
+    refused = gateway.ask("openai", key("two"), max_tokens=200)
+    assert refused.status == 429 and "used or reserved 900" in is_error_of("openai", refused)
+    assert gateway.ask("openai", key("two"), max_tokens=10).status == 200
+    refused = gateway.ask("openai", key("two"), max_tokens=10)
+    assert refused.status == 429 and "had 3 in the last minute" in is_error_of("openai", refused)

@@ -58,24 +58,14 @@ def test_a_key_counts_and_no_longer_counts_at_once(shell):
 def test_a_new_gateway_worker_has_the_keys_of_now(shell):
     late = Caller(shell, added(shell, "late"))
     assert late() == 200
-    [worker] = [pid for pid in processes.marked(shell.paths.data_dir_id)
-                if b"blazar.proxy.serve" in open(f"/proc/{pid}/cmdline", "rb").read()
-                and any(pid in children(other) for other in processes.marked(shell.paths.data_dir_id))
-                and not children(pid)]
-    os.kill(worker, signal.SIGKILL)
-
-    def answers():
-        try:
-            return Caller(shell, late.key)()
-        except OSError:
-            return None
-    until(lambda: answers() == 200, 20)
-    assert Caller(shell, "sk-nobody")() == 401
-
-
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        return [int(child) for child in file.read().split()]
+    link = connect(shell.paths.control_socket)
+    try:
+        [worker] = link.ask("status", 20)["gateway"]["workers"]
+        os.kill(worker, signal.SIGKILL)
+        until(lambda: link.ask("status", 20)["gateway"]["workers"] not in ([], [worker]), 20)
+    finally:
+        link.close()
+    assert Caller(shell, late.key)() == 200 and Caller(shell, "sk-nobody")() == 401
 
 
 def test_a_file_that_the_daemon_does_not_read_is_told(shell, tmp_path):

@@ -73,8 +73,8 @@ def test_mode_owner_and_link_of_a_file_stay(tmp_path, file):
 
 
 def test_an_entry_in_the_middle_goes_and_comments_above_others_stay(file):
-    file.write_text('[[keys]]\nkey = "a"\n\n# the second\n[[keys]]\nkey = "b" # b\nmodels = [\n  "m",\n]\n\n# the third\n'
-                    '[[keys]]\nkey = "c"\n')
+    file.write_text('[[keys]]\nkey = "a"\n\n# the second\n[[keys]]\nkey = "b" # b\nmodels = [\n  "m",\n]\n\n'
+                    '# the third\n[[keys]]\nkey = "c"\n')
     remove_key(file, 1)
     assert file.read_text() == '[[keys]]\nkey = "a"\n\n# the second\n\n# the third\n[[keys]]\nkey = "c"\n'
 

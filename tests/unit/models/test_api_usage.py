@@ -19,7 +19,8 @@ def database(tmp_path):
 
 
 def row(key, day, requests, prompt, completion, model="m:q4_0"):
-    return {"key": key, "day": day, "model": model, "requests": requests, "prompt_tokens": prompt, "completion_tokens": completion}
+    return {"key": key, "day": day, "model": model, "requests": requests, "prompt_tokens": prompt,
+            "completion_tokens": completion}
 
 
 def test_counts_add_up_by_key_and_day():

@@ -21,8 +21,8 @@ class Bench:
         self.account = self.accounts.get("ann")
 
     def run(self, outcome, usage=None, api_key=ANN, attempts=1, **payload):
-        exchange = Exchange(id="r", dialect=OpenAIDialect(None), operation="chat", asked="m", stream=False, body=b"x" * 40,
-                            payload=payload, model="m:q4_0", api_key=api_key)
+        exchange = Exchange(id="r", dialect=OpenAIDialect(None), operation="chat", asked="m", stream=False,
+                            body=b"x" * 40, payload=payload, model="m:q4_0", api_key=api_key)
         charge = Charge(self.accounts, self.metrics)
 
         def attempt(exchange):
