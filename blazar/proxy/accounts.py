@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from blazar.errors import DailyQuotaExceeded, QuotaExceeded
 from blazar.proxy.sliding import SPAN, WINDOW, SlidingWindow, step_at
@@ -40,8 +40,7 @@ class Limits:
 NO_LIMITS = Limits()
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(NamedTuple):
     """What is left of one limit, and in how many seconds it will all be there again."""
 
     limit: int

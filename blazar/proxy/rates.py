@@ -21,12 +21,11 @@ def rate_headers(account: Account, dialect: str, expected: int = 0) -> list[tupl
     headers: list[tuple[str, str]] = []
     rooms = account.requests_left(), account.tokens_left(expected)
     for room, openai, anthropic in zip(rooms, OPENAI, ANTHROPIC, strict=True):
-        if room is None:
-            continue
-        limit, left = str(room.limit), str(room.left)
-        headers += zip(openai, (limit, left, duration(room.reset)), strict=True)
-        if dialect == "anthropic":
-            headers += zip(anthropic, (limit, left, _moment(room)), strict=True)
+        if room is not None:
+            limit, left = str(room.limit), str(room.left)
+            headers += (openai[0], limit), (openai[1], left), (openai[2], duration(room.reset))
+            if dialect == "anthropic":
+                headers += (anthropic[0], limit), (anthropic[1], left), (anthropic[2], _moment(room))
     return headers
 
 
