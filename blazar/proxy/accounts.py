@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from blazar.errors import DailyQuotaExceeded, QuotaExceeded
 from blazar.proxy.sliding import SPAN, WINDOW, SlidingWindow, step_at
@@ -38,14 +38,6 @@ class Limits:
 
 
 NO_LIMITS = Limits()
-
-
-class Room(NamedTuple):
-    """What is left of one limit, and in how many seconds it will all be there again."""
-
-    limit: int
-    left: int
-    reset: float
 
 
 class Tally:
@@ -147,25 +139,33 @@ class Account:
         self._turn()
         return self._today
 
-    def requests_left(self) -> Room | None:
-        """What is left of `rpm`; None without that limit."""
-        limit, now = self.limits.rpm, self._clock()
-        return None if limit is None else Room(limit, max(0, limit - self._requests.total(now)),
-                                               self._requests.clears(now))
+    def requests_left(self) -> int:
+        """What is left of `rpm`, where there is that limit."""
+        return max(0, (self.limits.rpm or 0) - self._requests.total(self._clock()))
 
-    def tokens_left(self, expected: int = 0) -> Room | None:
-        """What is left of `tpm` or `daily_tokens`, whichever is nearer its end, once a request that was let in has
-        reserved what it expects; None without either limit."""
-        limits, now, room = self.limits, self._clock(), None
-        taken = self._reserved + expected
+    def requests_reset(self) -> float:
+        """Seconds until all of it is there again."""
+        return self._requests.clears(self._clock())
+
+    def tokens_left(self, expected: int = 0) -> tuple[int, int, bool]:
+        """What is left of `tpm` or `daily_tokens`, where there is either, once a request that was let in has reserved
+        what it expects: the limit that is nearer its end, its rest, whether it is the day's."""
+        limits, taken = self.limits, self._reserved + expected
+        limit = left = 0
+        of_day = limits.tpm is None
         if limits.tpm is not None:
-            reset = float(WINDOW) if taken else self._tokens.clears(now)  # what is reserved now will be used later
-            room = Room(limits.tpm, max(0, limits.tpm - self._tokens.total(now) - taken), reset)
+            limit, left = limits.tpm, limits.tpm - self._tokens.total(self._clock()) - taken
         if limits.daily_tokens is not None:
-            left = max(0, limits.daily_tokens - self.today() - taken)
-            if room is None or left < room.left:
-                room = Room(limits.daily_tokens, left, DAY - self._wall() % DAY)
-        return room
+            today = limits.daily_tokens - self.today() - taken
+            if of_day or today < left:
+                limit, left, of_day = limits.daily_tokens, today, True
+        return limit, max(0, left), of_day
+
+    def tokens_reset(self, of_day: bool) -> float:
+        """Seconds until all of it is there again; what is reserved now is taken to be used now."""
+        if of_day:
+            return DAY - self._wall() % DAY
+        return float(WINDOW) if self._reserved else self._tokens.clears(self._clock())
 
     def restore(self, day: str, tokens: int) -> None:
         """Take over what was counted on that day before this worker began."""

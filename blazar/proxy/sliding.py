@@ -39,7 +39,9 @@ class SlidingWindow:
         self._total += amount
 
     def total(self, now: float) -> int:
-        self._drop(step_at(now) - SPAN)
+        oldest = int(now * STEPS) - SPAN
+        if self._first < oldest:
+            self._drop(oldest)
         return self._total
 
     def clears(self, now: float) -> float:

@@ -30,8 +30,8 @@ class Quota:
             raise
         try:
             if account.limits.has_rates:
-                exchange.headers = [*exchange.headers,
-                                    *rate_headers(account, exchange.dialect.name, exchange.expected_tokens)]
+                exchange.headers = exchange.headers + rate_headers(account, exchange.dialect.name, counted=True,
+                                                                   expected=exchange.expected_tokens)
             return forward(exchange)
         finally:
             account.leave()
