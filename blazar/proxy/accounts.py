@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from blazar.errors import DailyQuotaExceeded, QuotaExceeded
@@ -31,7 +32,7 @@ class Limits:
     max_concurrent: int | None = None
     weight: float = 1.0
 
-    @property
+    @cached_property
     def has_rates(self) -> bool:
         """Whether there is anything that an answer can tell as used up by and by."""
         return (self.rpm, self.tpm, self.daily_tokens) != (None, None, None)

@@ -37,6 +37,8 @@ class KeyRing:
         entries = tuple(entries)
         self._keys = [_api_key(name, entry) for name, entry in zip(names_of(entries), entries, strict=True)]
         self._by_digest = {key.digest: key for key in self._keys}
+        self.mark: object = self._by_digest
+        """Another one whenever the keys change."""
 
     @property
     def active(self) -> bool:

@@ -27,14 +27,15 @@ class SlidingWindow:
 
     def add(self, step: int, amount: int) -> None:
         """Count what came in that step: a new one, or one for which there is still a place."""
-        if not self._amounts:
-            self._amounts = array("q", bytes(8 * (SPAN + 1)))
         if step > self._last:
             self._drop(step - SPAN)
             self._last = step
         elif step < self._last - SPAN:
             return
-        self._first = min(self._first, step)
+        elif step < self._first:
+            self._first = step
+        if not self._amounts:
+            self._amounts = array("q", bytes(8 * (SPAN + 1)))
         self._amounts[step % len(self._amounts)] += amount
         self._total += amount
 
@@ -66,4 +67,5 @@ class SlidingWindow:
             self._total -= self._amounts[place]
             self._amounts[place] = 0
             self._first += 1
-        self._first = max(self._first, oldest)
+        if self._first < oldest:
+            self._first = oldest
