@@ -47,6 +47,7 @@ def added(shell, name, *options):
 def test_a_key_counts_and_no_longer_counts_at_once(shell):
     ann = Caller(shell, added(shell, "ann", "--rpm", "1"))
     assert (ann("POST", "/v1/chat/completions", CHAT), ann("POST", "/v1/chat/completions", CHAT)) == (200, 429)
+    assert (ann(), ann()) == (200, 200), "its head is known by now"
     done = shell("keys", "revoke", "ann")
     assert done.stdout == "revoked ann\n" and "goes by it from now on" in done.stderr
     assert ann() == 401 and "needs an API key" in ann.body
