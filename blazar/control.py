@@ -27,14 +27,17 @@ stop the supervisor with it."""
 
 MESSAGES = {
     # kind: (who sends it, fields, fields of the answer or None for a note)
-    "hello": ("gateway, cli", "role pid leases", "config snapshot version usage: {day tokens: API key -> count}"),
+    "hello": ("gateway, cli", "role pid leases", "config snapshot version usage: {day, tokens: API key "
+              "-> count, minutes: API key -> [[step requests tokens]]}"),
     "snapshot": ("supervisor", "snapshot", None),
     "ensure_ready": ("gateway, cli", "model; ctx: tokens that it shall read at least (0 = as it comes); shown: whether "
                      "it is to see or to hear", "endpoint"),
     "drain": ("supervisor", "child_id", ""),
     "usage": ("supervisor", "", "children: child_id -> {in_flight last_used}"),
-    "report": ("gateway", "children: child_id -> {in_flight last_used}; usage: [{key day requests prompt_tokens "
-               "completion_tokens}], what came on top since the last report", None),
+    "report": ("gateway", "children: child_id -> {in_flight last_used}; usage: [{key day model requests "
+               "prompt_tokens completion_tokens steps: [[step requests tokens]]}], what came on top since the last "
+               "report", None),
+    "spent": ("supervisor", "usage: what another worker has just reported", None),
     "keep_alive": ("gateway", "model seconds (null = the default, negative = for ever, 0 = after this one)", None),
     "evict": ("gateway, cli", "model", "evicted: whether it was loaded"),
     "remove": ("gateway, cli", "model", ""),
@@ -61,6 +64,7 @@ MESSAGES = {
     "job": ("gateway, cli", "verb: pull; reference; job: a number of the asker's own", "model: its summary, at last"),
     "progress": ("supervisor", "job; then says: a sentence, or begins: a file sha256 size, or stage done total", None),
     "cancel": ("gateway, cli", "job", None),
+    "keys": ("cli", "", "file: the settings file of this daemon, names: of the API keys that it says"),
     "status": ("cli", "", "pid url children gateway"),
     "beat": ("gateway", "", None),
     "stopping": ("supervisor", "grace: seconds until streams are ended", None),

@@ -76,17 +76,18 @@ class Context:
         self.out.note(f"no daemon answers at {self.client.url}; working on {self.located.paths.data_dir} itself")
         return False
 
-    def tell_daemon(self, kind: str, **fields: Any) -> None:
-        """Send a message over the control socket of this data dir, if a daemon runs there."""
+    def tell_daemon(self, kind: str, **fields: Any) -> dict[str, Any] | None:
+        """Send a message over the control socket of this data dir, if a daemon runs there; its answer, or None."""
         from blazar.control import connect
         from blazar.errors import BlazarError, SupervisorGone
         try:
             link = connect(self.located.paths.control_socket)
         except SupervisorGone:
-            return
+            return None
         try:
-            link.ask(kind, timeout=10.0, **fields)
+            return link.ask(kind, timeout=10.0, **fields)
         except BlazarError as error:
             self.out.note(f"the running daemon could not be told, restart it to make it see the change: {error}")
+            return None
         finally:
             link.close()

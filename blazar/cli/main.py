@@ -17,6 +17,7 @@ from blazar.cli.commands.doctor import Doctor
 from blazar.cli.commands.engine import Engine
 from blazar.cli.commands.explain import Explain
 from blazar.cli.commands.fit import Fit
+from blazar.cli.commands.keys import Keys
 from blazar.cli.commands.list import List
 from blazar.cli.commands.ps import Ps
 from blazar.cli.commands.pull import Pull
@@ -33,7 +34,7 @@ from blazar.cli.output import Output
 from blazar.errors import BlazarError
 
 VERBS: tuple[Command, ...] = (Serve(), Pull(), Create(), List(), Show(), Ps(), Run(), Stop(), Cp(), Rm(), Quantize(),
-                              Fit(), Explain(), Bench(), Engine(), Rpc(), Config(), Doctor(), Upgrade())
+                              Fit(), Explain(), Bench(), Engine(), Rpc(), Keys(), Config(), Doctor(), Upgrade())
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141

@@ -60,6 +60,7 @@ ACTIVE: frozenset[str] = frozenset({
     "keys[].name",
     "keys[].rpm",
     "keys[].tpm",
+    "keys[].weight",
     "kv_unified",
     "kv_unified_per_slot",
     "late_chunking_max_tokens",

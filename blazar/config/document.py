@@ -20,12 +20,12 @@ class Document:
     def __init__(self, file: Path, text: str, values: dict[str, Any]) -> None:
         self.file = file
         self.values = values
-        self._text = text
+        self.text = text
         self._lines: dict[KeyPath, int] | None = None
 
     def line(self, path: KeyPath) -> int | None:
         if self._lines is None:
-            self._lines = dict(_scan(self._text))
+            self._lines = dict(_scan(self.text))
         while path:
             for known in (path, (*path, 0)):
                 if known in self._lines:

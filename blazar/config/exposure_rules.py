@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from blazar.config.refusal import KeyPath
 from blazar.config.rule import Problem, entries, flags_of, overrides, repeated, rule
+from blazar.config.tables.api_keys import digest_of, names_of
 
 Values = Mapping[str, Any]
 ENGINE_TOOLS = ("agent", "server_tools", "mcp_servers_config", "mcp_servers_json")
@@ -140,11 +141,12 @@ def _plain_url(path: tuple, url: str, for_credentials: str) -> Iterator[Problem]
       accepted='[[keys]]\nkey = "a"\nname = "me"\n[[keys]]\nkey = "b"\nname = "you"')
 def secrets_are_unique(values: Values) -> Iterator[Problem]:
     """One secret belongs to one API key, or its limits would be a matter of order."""
-    seen: set[str] = set()
+    seen: set[bytes] = set()
     for path, key in entries(values, "keys"):
-        if key["key"] in seen:
+        digest = digest_of(key["key"])
+        if digest in seen:
             yield Problem((*path, "key"), "another entry of [[keys]] has the same secret", "give each its own")
-        seen.add(key["key"])
+        seen.add(digest)
 
 
 @rule(refused='[[keys]]\nkey = "a"\nname = "me"\n[[keys]]\nkey = "b"\nname = "Me"',
@@ -153,6 +155,11 @@ def key_names_are_unique(values: Values) -> Iterator[Problem]:
     """Counts and logs go by the name of an API key."""
     for path, name in repeated(values, "keys", "name"):
         yield Problem(path, f"another entry of [[keys]] is called {name}", "give each its own name")
+    written = {str(key["name"]).lower() for key in values["keys"]}
+    for (path, key), name in zip(entries(values, "keys"), names_of(values["keys"]), strict=True):
+        if not key["name"] and name in written:
+            yield Problem(path, f"it has no name and counts as {name}, as which another entry is called",
+                          "give it a name")
 
 
 @rule(refused='[[mcp]]\nname = "a"\ncommand = ["x"]\nallowed_env = ["PATH"]',

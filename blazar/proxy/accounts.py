@@ -3,87 +3,71 @@
 Requests and tokens a minute slide: what counts now is what happened in the last WINDOW seconds of CLOCK_MONOTONIC.
 Tokens a day begin anew at midnight UTC. Tokens are reserved when an attempt begins, as an estimate, and settled with
 the real count when it ends; the estimate counts until then, the real count from then on.
+
+What is counted is told to the supervisor as rows: the key, day and model, the counts, and the steps of the window in
+which they came. The supervisor tells them to the next worker, and to others that run at the same time.
 """
 
 import time
-from array import array
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from blazar.errors import DailyQuotaExceeded, QuotaExceeded
+from blazar.proxy.sliding import SPAN, WINDOW, SlidingWindow, step_at
 from blazar.units import format_duration
 
-WINDOW = 60
-STEPS = 10
-"""Of a second, in which a window counts: what happens within one step leaves together, at most 0.1 s late."""
-SPAN = WINDOW * STEPS
-"""Steps that a window counts besides the one under way."""
 DAY = 86400
-COUNTS = ("requests", "prompt_tokens", "completion_tokens")
-"""What is reported of an API key, by day."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What an API key may do; None is no limit."""
+    """What an API key may do; None is no limit. `weight` is its share of a busy model, against that of others."""
 
     rpm: int | None = None
     tpm: int | None = None
     daily_tokens: int | None = None
     max_concurrent: int | None = None
+    weight: float = 1.0
+
+    @cached_property
+    def has_rates(self) -> bool:
+        """Whether there is anything that an answer can tell as used up by and by."""
+        return (self.rpm, self.tpm, self.daily_tokens) != (None, None, None)
 
 
 NO_LIMITS = Limits()
 
 
-class SlidingWindow:
-    """The sum of the amounts of the last WINDOW seconds, with a place for each step, so that it does not grow."""
+class Tally:
+    """What one API key has used of one model on one day, and was not told yet."""
 
-    def __init__(self) -> None:
-        self._amounts = array("q")
-        """By step, round and round; there are none before the first amount."""
-        self._first = self._last = 0
-        """The steps between which amounts stand."""
-        self._total = 0
+    __slots__ = ("completion", "day", "model", "prompt", "requests", "steps")
 
-    def add(self, now: float, amount: int) -> None:
-        step = int(now * STEPS)
-        if step <= self._last:
-            step = self._last
-        else:
-            self._drop(step - SPAN)
-        if not self._amounts:
-            self._amounts = array("q", bytes(8 * (SPAN + 1)))
-        self._amounts[step % len(self._amounts)] += amount
-        self._last = step
-        self._total += amount
+    def __init__(self, day: str, model: str) -> None:
+        self.day = day
+        self.model = model
+        self.requests = self.prompt = self.completion = 0
+        self.steps: list[list[int]] = []
+        """Step of the window, requests, tokens."""
 
-    def total(self, now: float) -> int:
-        self._drop(int(now * STEPS) - SPAN)
-        return self._total
+    def add(self, step: int, requests: int, prompt: int, completion: int) -> None:
+        self.requests += requests
+        self.prompt += prompt
+        self.completion += completion
+        if not self.steps or self.steps[-1][0] != step:
+            self.steps.append([step, 0, 0])
+            if len(self.steps) > SPAN:  # no supervisor has taken them for a minute, in which they have passed
+                del self.steps[0]
+        last = self.steps[-1]
+        last[1] += requests
+        last[2] += prompt + completion
 
-    def wait(self, now: float, most: int) -> float:
-        """Seconds until the sum is no more than `most`."""
-        left = self.total(now)
-        for step in range(self._first, self._last + 1):
-            if left <= most:
-                break
-            left -= self._amounts[step % len(self._amounts)]
-            if left <= most:
-                return max(0.0, (step + SPAN + 1) / STEPS - now)
-        return 0.0
-
-    def _drop(self, oldest: int) -> None:
-        """Take out what stands before step `oldest`."""
-        while self._total and self._first < oldest:
-            place = self._first % len(self._amounts)
-            self._total -= self._amounts[place]
-            self._amounts[place] = 0
-            self._first += 1
-        if self._first < oldest:
-            self._first = oldest
+    def row(self, key: str) -> dict[str, Any]:
+        return {"key": key, "day": self.day, "model": self.model, "requests": self.requests,
+                "prompt_tokens": self.prompt, "completion_tokens": self.completion, "steps": self.steps}
 
 
 class Account:
@@ -91,7 +75,7 @@ class Account:
 
     def __init__(self, name: str, limits: Limits, clock: Callable[[], float], wall: Callable[[], float]) -> None:
         self.name = name
-        self._limits = limits
+        self.limits = limits
         self._clock = clock
         self._wall = wall
         self._requests = SlidingWindow()
@@ -101,18 +85,21 @@ class Account:
         self._day = ""
         self._today = 0
         self._day_ends = 0.0
-        self._news: dict[str, list[int]] = {}
-        """COUNTS by day that were not taken yet."""
-        self._newest = [0, 0, 0]
-        """Those of this day."""
+        self._news: dict[tuple[str, str], Tally] = {}
+        """By day and model, what was not taken yet."""
 
-    def enter(self, tokens: int) -> None:
+    @property
+    def weight(self) -> float:
+        """Its share of a busy model, against that of others."""
+        return self.limits.weight
+
+    def enter(self, tokens: int, model: str = "") -> None:
         """Count a request that expects to use so many tokens; `leave` follows when it has ended.
 
         Raises QuotaExceeded, and then nothing was counted. A request that is larger than a whole limit is let in when
         nothing else counts against it.
         """
-        now, limits = self._clock(), self._limits
+        now, limits = self._clock(), self.limits
         if limits.max_concurrent is not None and self._concurrent >= limits.max_concurrent:
             raise self._refusal("max_concurrent", f"{self._concurrent} under way", 1.0)
         if limits.rpm is not None and (used := self._requests.total(now)) >= limits.rpm:
@@ -126,10 +113,10 @@ class Account:
             used = self.today() + self._reserved
             if used + min(tokens, limits.daily_tokens) > limits.daily_tokens:
                 raise self._refusal("daily_tokens", f"used or reserved {used} today", DAY - self._wall() % DAY)
-        self._requests.add(now, 1)
+        step = step_at(now)
+        self._requests.add(step, 1)
         self._concurrent += 1
-        self._turn()
-        self._newest[0] += 1
+        self._tally(model).add(step, 1, 0, 0)
 
     def leave(self) -> None:
         self._concurrent -= 1
@@ -138,34 +125,81 @@ class Account:
         """Let an attempt's estimate count; `settle` follows."""
         self._reserved += tokens
 
-    def settle(self, reserved: int, prompt: int, completion: int) -> None:
+    def settle(self, reserved: int, prompt: int, completion: int, model: str = "") -> None:
         """Let the real count of an attempt count in place of what was reserved for it."""
         self._reserved -= reserved
         used = prompt + completion
         if used:
-            self._tokens.add(self._clock(), used)
-            self._turn()
+            step = step_at(self._clock())
+            self._tokens.add(step, used)
+            self._tally(model).add(step, 0, prompt, completion)
             self._today += used
-            self._newest[1] += prompt
-            self._newest[2] += completion
 
     def today(self) -> int:
         """Tokens settled since midnight UTC."""
         self._turn()
         return self._today
 
+    def requests_left(self) -> int:
+        """What is left of `rpm`, where there is that limit."""
+        return max(0, (self.limits.rpm or 0) - self._requests.total(self._clock()))
+
+    def requests_reset(self) -> float:
+        """Seconds until all of it is there again."""
+        return self._requests.clears(self._clock())
+
+    def tokens_left(self, expected: int = 0) -> tuple[int, int, bool]:
+        """What is left of `tpm` or `daily_tokens`, where there is either, once a request that was let in has reserved
+        what it expects: the limit that is nearer its end, its rest, whether it is the day's."""
+        limits, taken = self.limits, self._reserved + expected
+        limit = left = 0
+        of_day = limits.tpm is None
+        if limits.tpm is not None:
+            limit, left = limits.tpm, limits.tpm - self._tokens.total(self._clock()) - taken
+        if limits.daily_tokens is not None:
+            today = limits.daily_tokens - self.today() - taken
+            if of_day or today < left:
+                limit, left, of_day = limits.daily_tokens, today, True
+        return limit, max(0, left), of_day
+
+    def tokens_reset(self, of_day: bool) -> float:
+        """Seconds until all of it is there again; what is reserved now is taken to be used now."""
+        if of_day:
+            return DAY - self._wall() % DAY
+        return float(WINDOW) if self._reserved else self._tokens.clears(self._clock())
+
     def restore(self, day: str, tokens: int) -> None:
-        """Take over what an earlier gateway worker counted on that day."""
+        """Take over what was counted on that day before this worker began."""
         self._turn()
         if day == self._day:
             self._today = max(self._today, tokens)
 
+    def fill(self, steps: Iterable[Iterable[int]]) -> None:
+        """Let what others have counted in the last minute count here too: step, requests, tokens."""
+        for step, requests, tokens in steps:
+            self._requests.add(step, requests)
+            self._tokens.add(step, tokens)
+
+    def hear(self, row: Mapping[str, Any]) -> None:
+        """Let what another worker counts meanwhile count here too."""
+        self.fill(row["steps"])
+        self._turn()
+        if row["day"] == self._day:
+            self._today += row["prompt_tokens"] + row["completion_tokens"]
+
     def take_news(self) -> list[dict[str, Any]]:
-        """What was counted since the last call, a row for each day."""
-        news, self._newest = self._news, [0, 0, 0]
-        self._news = {self._day: self._newest}
-        return [{"key": self.name, "day": day, **dict(zip(COUNTS, counts, strict=True))}
-                for day, counts in news.items() if any(counts)]
+        """What was counted since the last call, a row for each day and model."""
+        news, self._news = self._news, {}
+        return [tally.row(self.name) for tally in news.values()]
+
+    def _tally(self, model: str) -> Tally:
+        """Where what is used now of this model is added."""
+        self._turn()
+        here = self._day, model
+        found = self._news.get(here)
+        if found is None:
+            found = self._news[here] = Tally(*here)
+        return found
 
     def _turn(self) -> None:
         """Begin a new day when it is time."""
@@ -173,43 +207,61 @@ class Account:
         if not self._day_ends - DAY <= now < self._day_ends:
             self._day, self._today = datetime.fromtimestamp(now, UTC).date().isoformat(), 0
             self._day_ends = (now // DAY + 1) * DAY
-            self._newest = self._news.setdefault(self._day, [0, 0, 0])
 
     def _refusal(self, limit: str, used: str, wait: float) -> QuotaExceeded:
         kind = DailyQuotaExceeded if limit == "daily_tokens" else QuotaExceeded
         wait = max(1.0, wait)
-        return kind(key_name=self.name, used=used, limit=limit, allowed=getattr(self._limits, limit),
+        return kind(key_name=self.name, used=used, limit=limit, allowed=getattr(self.limits, limit),
                     wait=format_duration(wait), retry_after=wait)
 
 
 class Accounts:
-    """The accounts by the name of their API key."""
+    """The accounts by the name of their API key. One whose key is gone stays, since requests may still be under way."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._wall = wall
         self._accounts: dict[str, Account] = {}
         self._told: tuple[str, Mapping[str, int]] = ("", {})
+        self._minutes: Mapping[str, Iterable[Iterable[int]]] | None = None
+        """What earlier workers had counted in their last minute, as it was told when this one began."""
 
     def open(self, limits: Iterable[tuple[str, Limits]]) -> None:
-        """Begin to count for these API keys."""
+        """Begin to count for these API keys; those that are known already get these limits."""
         for name, limit in limits:
-            self._accounts[name] = Account(name, limit, self._clock, self._wall)
-        self._restore()
+            account = self._accounts.get(name)
+            if account is not None:
+                account.limits = limit
+                continue
+            account = self._accounts[name] = Account(name, limit, self._clock, self._wall)
+            account.fill((self._minutes or {}).get(name, ()))
+            self._restore(account)
 
     def get(self, name: str) -> Account:
         return self._accounts[name]
 
-    def restore(self, day: str, tokens: Mapping[str, int]) -> None:
-        """Take over the tokens of that day, by the name of the API key, which the supervisor knows of."""
+    def restore(self, day: str, tokens: Mapping[str, int],
+                minutes: Mapping[str, Iterable[Iterable[int]]] | None = None) -> None:
+        """Take over what the supervisor knows: by the name of the API key the tokens of that day, and the steps of the
+        last minute. Those of a later greeting are our own."""
         self._told = (day, tokens)
-        self._restore()
+        if self._minutes is None:
+            self._minutes = minutes or {}
+            for name, account in self._accounts.items():
+                account.fill(self._minutes.get(name, ()))
+        for account in self._accounts.values():
+            self._restore(account)
+
+    def hear(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Take down what another worker counts while this one runs."""
+        for row in rows:
+            if row["key"] in self._accounts:
+                self._accounts[row["key"]].hear(row)
 
     def take_news(self) -> list[dict[str, Any]]:
-        """What was counted since the last call: key, day, and COUNTS."""
+        """What was counted since the last call, a row for each API key, day and model."""
         return [row for account in self._accounts.values() for row in account.take_news()]
 
-    def _restore(self) -> None:
+    def _restore(self, account: Account) -> None:
         day, tokens = self._told
-        for name, account in self._accounts.items():
-            account.restore(day, tokens.get(name, 0))
+        account.restore(day, tokens.get(account.name, 0))

@@ -66,7 +66,9 @@ class Application:
         request.route = route
         try:
             if not route.open:
-                request.api_key = self._caller(request.facts)
+                request.api_key = key = self._caller(request.facts)
+                if key is not None and key.limits.has_rates:
+                    request.account = self.gateway.ledger.accounts.get(key.name)
             if foreign(route, request.headers):
                 raise RouteNotFound(method=request.method, path=request.path)
             resource(self.gateway, request, route)
@@ -74,11 +76,11 @@ class Application:
             self.refuse(request, error, route.dialect)
 
     def _caller(self, facts: HeadFacts) -> ApiKey | None:
-        """The API key of a head, which its key ring has to find only once."""
+        """The API key of a head, which the key ring has to find only once, until its keys change."""
         keys = self.gateway.keys
-        if facts.keys is not keys:
+        if facts.keys is not keys.mark:
             facts.api_key = keys.identify(facts.headers)
-            facts.keys = keys
+            facts.keys = keys.mark
         return facts.api_key
 
     def refuse(self, request: Request, error: Exception, dialect: str,

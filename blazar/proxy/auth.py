@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from blazar.config.tables.api_keys import digest_of, names_of
 from blazar.errors import BlazarError, ModelForbidden, Unauthenticated
 from blazar.proxy.accounts import NO_LIMITS, Limits
-
-HASHED = "sha256:"
-"""Prefix of a configured key that is given as the SHA-256 of the real one, in hexadecimal."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +30,15 @@ class KeyRing:
     def __init__(self, entries: Iterable[Mapping[str, Any]], resolve: Callable[[str], str]) -> None:
         """`resolve` gives the canonical name of a reference, or raises a BlazarError."""
         self._resolve = resolve
-        self._keys = [_api_key(number, entry) for number, entry in enumerate(entries, 1)]
+        self.replace(entries)
+
+    def replace(self, entries: Iterable[Mapping[str, Any]]) -> None:
+        """From now on these are the API keys."""
+        entries = tuple(entries)
+        self._keys = [_api_key(name, entry) for name, entry in zip(names_of(entries), entries, strict=True)]
         self._by_digest = {key.digest: key for key in self._keys}
+        self.mark: object = self._by_digest
+        """Another one whenever the keys change."""
 
     @property
     def active(self) -> bool:
@@ -73,14 +78,10 @@ class KeyRing:
             return False
 
 
-def _api_key(number: int, entry: Mapping[str, Any]) -> ApiKey:
-    text = entry["key"]
-    if text.startswith(HASHED):
-        digest = bytes.fromhex(text.removeprefix(HASHED))
-    else:
-        digest = hashlib.sha256(text.encode()).digest()
-    limits = Limits(entry.get("rpm"), entry.get("tpm"), entry.get("daily_tokens"), entry.get("max_concurrent"))
-    return ApiKey(entry.get("name") or f"key {number}", digest, tuple(entry.get("models") or ()), limits)
+def _api_key(name: str, entry: Mapping[str, Any]) -> ApiKey:
+    limits = Limits(entry.get("rpm"), entry.get("tpm"), entry.get("daily_tokens"), entry.get("max_concurrent"),
+                    float(entry.get("weight") or 1))
+    return ApiKey(name, digest_of(entry["key"]), tuple(entry.get("models") or ()), limits)
 
 
 def _presented(headers: Mapping[str, str]) -> str:

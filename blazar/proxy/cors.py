@@ -10,10 +10,11 @@ from collections.abc import Mapping
 
 from blazar.config.config import Config
 from blazar.config.exposure_rules import tools_offered
+from blazar.proxy.rates import RATE_HEADERS
 
 MAX_AGE = "600"
 """Seconds for which a browser may remember a preflight."""
-EXPOSED = "X-Request-Id, Retry-After"
+EXPOSED = ", ".join(("X-Request-Id", "Retry-After", *RATE_HEADERS))
 
 _LOCAL = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\]|0\.0\.0\.0)(:\d{1,5})?")
 _APPLICATION = re.compile(r"(app|file|tauri|vscode-webview|vscode-file)://[!-~]*")

@@ -67,6 +67,7 @@ class Gateway:
         self._tls = (config.tls_cert, config.tls_key) if config.tls_cert else None
         self.keys = KeyRing(config.keys, directory.resolve)
         ledger.accounts.open(self.keys.limits())
+        supervisor.on_keys = self._take_keys
         self.hosts = HostCheck(config)
         self.cors = Cors(config)
         self.metrics = Metrics()
@@ -128,6 +129,12 @@ class Gateway:
             supervisor.keep_trying()
             config = fallback()
         return cls(config, Paths.around(control), directory, ledger, supervisor)
+
+    def _take_keys(self, entries: list[dict[str, Any]]) -> None:
+        """From now on these are the API keys; requests under way go on."""
+        self.keys.replace(entries)
+        self.ledger.accounts.open(self.keys.limits())
+        self.hosts.keyed = self.keys.active
 
     def pipeline(self, names: frozenset[str], last: Forward) -> Forward:
         """The named stages around `last`."""

@@ -44,7 +44,7 @@ class HeadFacts:
         self.cors: tuple[tuple[str, str], ...] | None = None
         """What a browser is told about the page that sent this; None until the application has looked at the host."""
         self.keys: Any = None
-        """The key ring that has found the API key, so that another one looks again."""
+        """The mark of the key ring when it found the API key, so that it looks again once its keys are others."""
         self.api_key: Any = None
 
 

@@ -16,7 +16,9 @@ class HostCheck:
     """Active while the server listens on loopback only and has no API keys."""
 
     def __init__(self, config: Config) -> None:
-        self._active = is_loopback(config.host) and not config.keys
+        self._loopback = is_loopback(config.host)
+        self.keyed = bool(config.keys)
+        """Whether there are API keys, without which no page gets an answer."""
         self._own = config.host.lower()
 
     def check(self, authority: str) -> None:
@@ -24,7 +26,7 @@ class HostCheck:
 
         Without a host, as in HTTP/1.0, nobody was led here by a name.
         """
-        if not self._active or not authority:
+        if self.keyed or not self._loopback or not authority:
             return
         host = authority.rpartition(":")[0] if not authority.endswith("]") and ":" in authority else authority
         host = host.lower()

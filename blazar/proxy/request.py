@@ -12,6 +12,7 @@ from blazar.errors import BodyTooLarge, CodingRefused, RequestRefused, RequestSt
 from blazar.proxy import greens
 from blazar.proxy.exchange import ClientGone, send_whole
 from blazar.proxy.head_facts import HeadFacts
+from blazar.proxy.rates import rate_headers
 from blazar.proxy.wire.client import READ_TIMEOUT
 from blazar.proxy.wire.framing import BadFraming
 from blazar.proxy.wire.lean import CLIENT
@@ -51,6 +52,8 @@ class Request:
         self.headers = facts.headers
         self.id = facts.given_id or new_id()
         self.api_key: Any = None
+        self.account: Any = None
+        """The `Account` of its API key, where that has limits which answers tell of."""
         self.route: Any = None
         """The row of the route table, once it is found."""
         self._input = environ["wsgi.input"].read
@@ -146,6 +149,12 @@ class Request:
 
     def own_headers(self) -> list[tuple[str, str]]:
         """The headers that every answer carries."""
+        if self.account is not None:
+            return [*self.plain_headers(), *rate_headers(self.account, self.route.dialect)]
+        return self.plain_headers()
+
+    def plain_headers(self) -> list[tuple[str, str]]:
+        """Those, without what is left of the limits: stage `quota` adds that once the request is counted."""
         return [("X-Request-Id", self.id), *(self.facts.cors or ())]
 
     def _too_large(self) -> BodyTooLarge:

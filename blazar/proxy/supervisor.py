@@ -42,6 +42,8 @@ class Supervisor:
         self._jobs: weakref.WeakValueDictionary[int, Job] = weakref.WeakValueDictionary()
         self.on_stopping: Callable[[float], None] = lambda grace: None
         """Called with the seconds after which exchanges are to be ended."""
+        self.on_keys: Callable[[list[dict[str, Any]]], None] = lambda entries: None
+        """Called with the API keys that are in force from now on."""
 
     def start(self) -> dict[str, Any]:
         """Connect, say hello; the settings as plain values. Raises SupervisorGone when there is no supervisor."""
@@ -187,5 +189,9 @@ class Supervisor:
             self._ledger.drain(message["child_id"], lambda: link.answer(message))
         elif kind == "usage":
             link.answer(message, children=self._ledger.children())
+        elif kind == "keys":
+            self.on_keys(message["keys"])
+        elif kind == "spent":
+            self._ledger.accounts.hear(message["usage"])
         elif kind == "stopping":
             self.on_stopping(float(message["grace"]))

@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import blazar
@@ -16,6 +17,7 @@ from blazar.supervisor.explained import of_child
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import Gateway
 from blazar.supervisor.jobs import Jobs
+from blazar.supervisor.keys import Keys
 from blazar.supervisor.means import Weighed
 from blazar.supervisor.message_batch_answers import MessageBatchAnswers
 from blazar.supervisor.pool import Pool
@@ -34,8 +36,8 @@ ASKED = ("default_ctx", "slots")
 class Answers:
     """`on_first_hello` is called when a gateway worker first greets: from then on clients are served."""
 
-    def __init__(self, config: dict[str, Any], started_at: float, url: str, *, store: Store, fleet: Fleet,
-                 workers: Workers, gateway: Gateway, pool: Pool, hashing: Pool, usage: Usage,
+    def __init__(self, config: dict[str, Any], config_file: Path, started_at: float, url: str, *, store: Store,
+                 fleet: Fleet, workers: Workers, gateway: Gateway, pool: Pool, hashing: Pool, usage: Usage,
                  jobs: Jobs, survey: Callable[[str, Mapping[str, Any]], Weighed], sight: Sight,
                  settings_for: Callable[[str], Mapping[str, Any]],
                  governors: Callable[[], dict[str, dict[str, str]]], on_first_hello: Callable[[], None]) -> None:
@@ -63,6 +65,7 @@ class Answers:
             "hello": self._hello, "ensure_ready": self._ensure_ready, "evict": self._evict, "remove": self._remove,
             "keep_alive": self._keep_alive, "describe": self._describe, "explain": self._explain,
             "changed": self._changed, "status": self._status, "beat": self._beat, "report": self._report,
+            "keys": Keys(config, config_file, pool, workers).read_again,
             "job": self._jobs.start, "cancel": self._jobs.cancel,
             **StoreAnswers(store, self._answer_later).kinds, **StoredAnswers(self._answer_later).kinds,
             **MessageBatchAnswers(self._answer_later).kinds, **self._batches.kinds}
@@ -237,4 +240,7 @@ class Answers:
 
     def _report(self, link: Link, message: Message) -> None:
         self._workers.report(link, message["children"])
-        self._usage.add(message.get("usage") or [])
+        rows = message.get("usage") or []
+        self._usage.add(rows)
+        if rows:
+            self._workers.tell_others(link, "spent", usage=rows)

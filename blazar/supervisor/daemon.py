@@ -111,13 +111,13 @@ class Daemon:
         self._tuner = Tuner(self._loop, pool, workers, self._fleet, config, loader.loses_nothing, tuned)
         sight = Sight(self._loop, pool, self._fleet, Contexts(self._fleet, tuned), loader.weigh, look, shown)
         self._gateway = Gateway(self._loop, paths, workers, self._listener, self._grace, self._give_up, launcher)
-        self._usage = Usage(pool)
+        self._usage = Usage(pool, self._loop.later)
         self._lanes = Lanes(self._loop, pool, paths, config.capability_registry_url or "", config.fork_retire_days,
                             pins(config))
         pulling = means_of(config, chooser(census), bucket_of(config.download_speed_limit_mb), local=False)
         self._jobs = Jobs(Pool(self._loop, MOST), store, pulling,
                           lambda link, message, model: self._answers.refresh_store(link, message, model=model))
-        self._answers = Answers(config.as_dict(), time.time(), self._url, store=store, fleet=self._fleet,
+        self._answers = Answers(config.as_dict(), config.path, time.time(), self._url, store=store, fleet=self._fleet,
                                 workers=workers, gateway=self._gateway, pool=Pool(self._loop, STORE_THREADS),
                                 hashing=Pool(self._loop, HASHING_THREADS), usage=self._usage, jobs=self._jobs,
                                 survey=loader.survey, sight=sight,

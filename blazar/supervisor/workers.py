@@ -71,6 +71,12 @@ class Workers:
         for link in list(self._workers):
             link.note(kind, **fields)
 
+    def tell_others(self, link: Link, kind: str, **fields: Any) -> None:
+        """Send a note to all workers but the one at `link`; while gunicorn replaces a worker there are two."""
+        for other in list(self._workers):
+            if other is not link:
+                other.note(kind, **fields)
+
     def report(self, link: Link, children: dict[str, Any]) -> None:
         """Take down what a worker tells of its children."""
         worker = self._workers.get(link)

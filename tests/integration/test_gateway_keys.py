@@ -109,6 +109,8 @@ def test_the_key_is_in_no_file_and_no_answer(gateway):
                                   ({"Authorization": "Bearer sk-wrong", "X-Api-Key": "sk-wrong"}, {}),
                                   ({"Content-Encoding": "gzip"}, {}), ({"Expect": "200-maybe"}, {})]]
     assert {answer.status for answer in tries} >= {200, 400, 401, 404, 415, 417}
+    tries.append(gateway.request("GET", "/metrics", headers=SECRETS))
+    assert b'key="bob"' in tries[-1].body
     for answer in tries:
         assert b"sk-" not in answer.body and "sk-" not in str(answer.headers)
     files = [file for file in gateway.supervisor.folder.rglob("*") if file.is_file()]

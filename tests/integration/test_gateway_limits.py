@@ -4,12 +4,14 @@ import json
 import os
 import signal
 import threading
+import time
 from datetime import UTC, datetime
 
 import pytest
 
+from blazar.proxy.sliding import STEPS
 from tests.support.fake_supervisor import eventually
-from tests.support.gateway_under_test import ASK, GatewayUnderTest, is_error_of, post, read_until
+from tests.support.gateway_under_test import ASK, MODEL, GatewayUnderTest, is_error_of, post, read_until
 from tests.support.scripted_child import STREAM_HEAD, chunked, delta, event, hello_world, json_answer
 
 DIALECTS = list(ASK)
@@ -35,6 +37,7 @@ def shared(tmp_path_factory):
     config = limits(**{f"rpm_{dialect}": {"rpm": 2} for dialect in DIALECTS},
                     **{f"day_{dialect}": {"daily_tokens": 400} for dialect in DIALECTS},
                     **{f"busy_{dialect}": {"max_concurrent": 1} for dialect in DIALECTS},
+                    two={"rpm": 3, "tpm": 1000},
                     tpm={"tpm": 1000}, left={"tpm": 600}, failing={"tpm": 600}, held={"max_concurrent": 1}, free={})
     with GatewayUnderTest(tmp_path_factory.mktemp("limits"), config) as gateway:
         yield gateway
@@ -170,7 +173,11 @@ def test_a_day_outlives_the_gateway_worker(tmp_path):
         assert gateway.ask("openai", key("ann"), stream=True, max_tokens=50).status == 200
         rows = eventually(lambda: [row for note in gateway.supervisor.notes("report") for row in note["usage"]
                                    if row["prompt_tokens"]])
-        assert rows == [{"key": "ann", "day": today(), "requests": 1, "prompt_tokens": 150, "completion_tokens": 150}]
+        row, = rows
+        [step, *_], = row.pop("steps")
+        assert abs(step - time.monotonic() * STEPS) < 60 * STEPS
+        assert row == {"key": "ann", "day": today(), "model": MODEL, "requests": 1, "prompt_tokens": 150,
+                       "completion_tokens": 150}
         gateway.supervisor.usage = {"day": today(), "tokens": {"ann": 390}}
         gateway.supervisor.kill()
         gateway.supervisor.launch()
@@ -209,3 +216,17 @@ def test_who_has_an_answer_may_ask_again_at_once(gateway, dialect, stream):
         assert gateway.ask(dialect, key(f"busy_{dialect}"), stream=stream).status == 200
     eventually(lambda: gateway.child.received[2:])
     assert gateway.child.connections - before <= 2, "the connection was kept"
+
+
+def test_what_another_worker_counts_meanwhile_counts_here_too(gateway):
+    """As while gunicorn replaces a worker: the supervisor passes its last counts on."""
+    row = {"key": "two", "day": datetime.now(UTC).date().isoformat(), "model": MODEL, "requests": 2,
+           "prompt_tokens": 300, "completion_tokens": 600, "steps": [[int(time.monotonic() * STEPS), 2, 900]]}
+    gateway.supervisor.link().note("spent", usage=[row, {**row, "key": "nobody"}])
+    eventually(lambda: gateway.request("GET", "/v1/models", headers=key("two"))
+               .headers["x-ratelimit-remaining-tokens"] == "100")
+    refused = gateway.ask("openai", key("two"), max_tokens=200)
+    assert refused.status == 429 and "used or reserved 900" in is_error_of("openai", refused)
+    assert gateway.ask("openai", key("two"), max_tokens=10).status == 200
+    refused = gateway.ask("openai", key("two"), max_tokens=10)
+    assert refused.status == 429 and "had 3 in the last minute" in is_error_of("openai", refused)

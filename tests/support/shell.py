@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from blazar.paths import Paths
+from tests.support.daemon import STUB_ENGINE
 from tests.support.real_engine import engine_path
+from tests.support.stub_model import install_stub
 
 BLAZAR = [sys.executable, "-m", "blazar.cli.main"]
 
@@ -72,6 +75,18 @@ class Shell:
             assert daemon.stdout is not None
             daemon.stdout.close()
             assert daemon.wait(timeout=20) == 0
+
+
+class StubShell(Shell):
+    """Its daemon has the stub engine, and a model `m` for that."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home)
+        self.paths = Paths(home / ".local" / "share" / "blazar").ensure()
+        install_stub(self.paths, "m", home)
+
+    def find_engine(self) -> None:
+        self.env["BLAZAR_ENGINE_PATH"] = str(STUB_ENGINE)
 
 
 def free_port() -> int:

@@ -1,6 +1,7 @@
 """[[keys]]: who may call, and how much"""
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from blazar.config.refusal import Refusal
@@ -10,11 +11,43 @@ from blazar.config.types import Float, Int, ListOf, Secret, Text
 LIMITS = ("rpm", "tpm", "daily_tokens", "max_concurrent")
 """Fields without which a key may do more than its owner wrote."""
 
+HASHED = "sha256:"
+"""How the secret of an entry begins that is given as the SHA-256 of the real one, in hexadecimal."""
+
+
+class KeySecret(Secret):
+    """A secret in plain text, or its hash."""
+
+    def check(self, value: Any) -> str:
+        text = super().check(value)
+        if text.startswith(HASHED):
+            try:
+                whole = len(bytes.fromhex(text.removeprefix(HASHED))) == hashlib.sha256().digest_size
+            except ValueError:
+                whole = False
+            if not whole:
+                raise Refusal(f"it begins with {HASHED}, and 64 hexadecimal digits do not follow",
+                              f"write {HASHED} and the digits that `printf %s SECRET | sha256sum` prints, or let "
+                              f"`blazar keys add` do it")
+        return text
+
+
+def digest_of(text: str) -> bytes:
+    """The SHA-256 of the secret that a checked `key` stands for."""
+    return bytes.fromhex(text.removeprefix(HASHED)) if text.startswith(HASHED) else hashlib.sha256(
+        text.encode()).digest()
+
+
+def names_of(entries: Iterable[Mapping[str, Any]]) -> list[str]:
+    """How API keys are called in logs and counts: by their names, those without one by their place."""
+    return [entry.get("name") or f"key {place}" for place, entry in enumerate(entries, start=1)]
+
+
 FIELDS = (
     Setting("name", Text(r"[^,]+", like="a name", empty=False), None,
             doc="How the key is called in logs and counts."),
-    Setting("key", Secret(), None, required=True, secret=True,
-            doc="The secret that callers send."),
+    Setting("key", KeySecret(), None, required=True, secret=True,
+            doc="The secret that callers send, or `sha256:` and the hexadecimal SHA-256 of it."),
     Setting("models", ListOf(Text(empty=False)), (),
             doc="Models it may use; empty = all."),
     Setting("rpm", Int(1), None,

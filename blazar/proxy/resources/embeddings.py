@@ -24,7 +24,7 @@ def embed(gateway: Gateway, request: Request, route: Route) -> None:
 
     exchange = opened(gateway, request, route)
     if exchange.knobs.get("load_only"):
-        load_only(gateway, exchange)
+        load_only(gateway, request, exchange)
     else:
         gateway.pipeline(route.stages, ask)(exchange)
 

@@ -15,15 +15,16 @@ def opened(gateway: Gateway, request: Request, route: Route) -> Exchange:
     exchange.started = arrived
     exchange.api_key = request.api_key
     exchange.sink = request.sink
-    exchange.headers = request.own_headers()
+    exchange.headers = request.plain_headers() if "quota" in route.stages else request.own_headers()
     if request.facts.knobs:
         exchange.knobs.update(request.facts.knobs)
     return exchange
 
 
-def load_only(gateway: Gateway, exchange: Exchange) -> None:
+def load_only(gateway: Gateway, request: Request, exchange: Exchange) -> None:
     """Load the model, or unload it when that is what the exchange's keep_alive says, and say that it is done."""
     if exchange.keep_alive == 0:
+        exchange.headers = request.own_headers()
         gateway.pipeline(UNLOADING, lambda unloading: _unload(gateway, unloading))(exchange)
     else:
         gateway.pipeline(LOADING, _say_done)(exchange)

@@ -9,6 +9,6 @@ from blazar.proxy.routes import Route
 def generate(gateway: Gateway, request: Request, route: Route) -> None:
     exchange = opened(gateway, request, route)
     if exchange.knobs.get("load_only"):
-        load_only(gateway, exchange)
+        load_only(gateway, request, exchange)
     else:
         gateway.answering(route.stages, route.operation)(exchange)

@@ -24,7 +24,7 @@ class Charge:
         finally:
             usage = exchange.usage or NOTHING
             if account is not None:
-                account.settle(reserved, usage.prompt_tokens, usage.completion_tokens)
+                account.settle(reserved, usage.prompt_tokens, usage.completion_tokens, exchange.model)
             name = account.name if account is not None else ""
             self._metrics.prompt_tokens.add(name, exchange.model, by=usage.prompt_tokens)
             self._metrics.completion_tokens.add(name, exchange.model, by=usage.completion_tokens)

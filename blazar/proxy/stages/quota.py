@@ -9,6 +9,7 @@ from blazar.proxy.accounts import Accounts
 from blazar.proxy.exchange import Exchange, Reply
 from blazar.proxy.meter import expected_tokens
 from blazar.proxy.pipeline import Forward
+from blazar.proxy.rates import rate_headers
 from blazar.telemetry.metrics import Metrics
 
 
@@ -23,11 +24,14 @@ class Quota:
         account = self._accounts.get(exchange.api_key.name)
         exchange.expected_tokens = expected_tokens(exchange)
         try:
-            account.enter(exchange.expected_tokens)
+            account.enter(exchange.expected_tokens, exchange.model)
         except QuotaExceeded as refusal:
             self._metrics.quota_refusals.add(account.name, refusal.limit)
             raise
         try:
+            if account.limits.has_rates:
+                exchange.headers = exchange.headers + rate_headers(account, exchange.dialect.name, counted=True,
+                                                                   expected=exchange.expected_tokens)
             return forward(exchange)
         finally:
             account.leave()

@@ -1,10 +1,11 @@
 import random
-import tracemalloc
 
 import pytest
 
 from blazar.errors import DailyQuotaExceeded, QuotaExceeded
-from blazar.proxy.accounts import DAY, STEPS, WINDOW, Account, Accounts, Limits, SlidingWindow
+from blazar.proxy.accounts import DAY, Account, Accounts, Limits
+from blazar.proxy.sliding import STEPS, WINDOW
+from blazar.supervisor.usage import Usage
 
 MIDNIGHT = 20000.0 * DAY
 
@@ -30,55 +31,6 @@ def refusal(account, tokens=0):
     with pytest.raises(QuotaExceeded) as raised:
         account.enter(tokens)
     return raised.value
-
-
-# -- the window ------------------------------------------------------------------------------------------
-
-
-def test_an_amount_counts_for_sixty_seconds_and_leaves_within_a_step(clock):
-    window = SlidingWindow()
-    window.add(clock.now, 5)
-    assert window.total(clock.now + WINDOW) == 5
-    assert window.total(clock.now + WINDOW + 1 / STEPS) == 0
-
-
-def test_the_wait_is_until_enough_has_left(clock):
-    window = SlidingWindow()
-    for amount in (5, 3, 2):
-        window.add(clock.now, amount)
-        clock.now += 10
-    assert window.wait(clock.now, 10) == 0
-    for most, leaves in ((9, 30), (5, 30), (4, 40), (2, 40), (1, 50), (0, 50)):
-        wait = window.wait(clock.now, most)
-        assert leaves <= wait + 1e-6 <= leaves + 0.2, most
-        assert window.total(clock.now) == 10
-    assert window.total(clock.now + window.wait(clock.now, 2)) <= 2
-
-
-def test_a_busy_window_does_not_grow(clock):
-    window = SlidingWindow()
-    tracemalloc.start()
-    for number in range(100_000):
-        window.add(clock.now, 1)
-        clock.now += 0.001
-        if number == 1000:
-            before, _ = tracemalloc.get_traced_memory()
-    after, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert after - before < 1000
-    assert abs(window.total(clock.now) - WINDOW * 1000) <= 2000 / STEPS
-
-
-def test_a_window_is_the_sum_of_what_happened_in_it(clock):
-    """Against a list of all that happened, with pauses from a moment to minutes."""
-    window, chance, happened = SlidingWindow(), random.Random(3), []
-    for _ in range(3000):
-        clock.now += chance.choice([0.0, 0.01, 0.3, 2.0, 2.0, 59.9, 60.1, 200.0])
-        if chance.random() < 0.7:
-            happened.append((int(clock.now * STEPS), chance.randrange(4)))
-            window.add(clock.now, happened[-1][1])
-        oldest = int(clock.now * STEPS) - WINDOW * STEPS
-        assert window.total(clock.now) == sum(amount for step, amount in happened if step >= oldest)
 
 
 # -- each limit ------------------------------------------------------------------------------------------
@@ -181,14 +133,15 @@ def test_accounts_are_apart():
 # -- any schedule ----------------------------------------------------------------------------------------
 
 
-class Model:
-    """The same rules, told as plainly as they can be: a list of all that happened."""
+class Truth:
+    """The same rules, told as plainly as they can be: a list of all that happened and was not lost."""
 
     def __init__(self, limits):
         self.limits = limits
         self.requests, self.spent, self.under_way, self.reserved = [], [], 0, 0
 
-    def used(self, events, now):
+    @staticmethod
+    def used(events, now):
         return sum(amount for at, amount in events if int(now * STEPS) - int(at * STEPS) <= WINDOW * STEPS)
 
     def today(self, wall):
@@ -201,62 +154,185 @@ class Model:
                 and self.today(now) + self.reserved + min(tokens, limits.daily_tokens) <= limits.daily_tokens)
 
 
-@pytest.mark.parametrize("seed", range(1000))
-def test_any_schedule_of_arrivals_cancellations_and_failures_is_counted_exactly(seed):
-    chance = random.Random(seed)
-    clock = Clock(MIDNIGHT + DAY - chance.uniform(0, 600))
-    limits = Limits(rpm=chance.randint(1, 40), tpm=chance.randint(1, 3000), daily_tokens=chance.randint(1, 9000),
-                    max_concurrent=chance.randint(1, 6))
-    ann, model = Account("ann", limits, clock, clock), Model(limits)
-    running = []
-    for _ in range(120):
-        clock.now += chance.choice([0, 0, 0.01, 0.3, 2, 7, 30, 61]) * chance.random()
-        if running and chance.random() < 0.45:
-            reserved = running.pop(chance.randrange(len(running)))
-            used = chance.choice([0, 1, reserved // 2, reserved, 2 * reserved])  # failed, cancelled, finished, longer
-            ann.settle(reserved, used // 3, used - used // 3)
-            ann.leave()
-            model.reserved, model.under_way = model.reserved - reserved, model.under_way - 1
-            model.spent.append((clock.now, used))
-        else:
-            tokens = chance.choice([0, 10, 200, 1000, 5000])
-            allowed = model.allows(clock.now, tokens)
-            try:
-                ann.enter(tokens)
-            except QuotaExceeded as error:
-                assert not allowed, error
-                assert 1 <= error.retry_after <= DAY
-            else:
-                assert allowed
-                ann.reserve(tokens)
-                running.append(tokens)
-                model.requests.append((clock.now, 1))
-                model.reserved, model.under_way = model.reserved + tokens, model.under_way + 1
-        assert ann.today() == model.today(clock.now)
-        assert ann._tokens.total(clock.now) == model.used(model.spent, clock.now)
-        assert (ann._reserved, ann._concurrent) == (model.reserved, model.under_way)
-    for reserved in running:
-        ann.settle(reserved, 0, 0)
-        ann.leave()
-    assert (ann._reserved, ann._concurrent) == (0, 0)
+class NoPool:
+    def submit(self, then, work, *args):
+        """The database is not looked at here."""
+
+
+class Box:
+    """A gateway worker with its requests under way, a supervisor, and what is true."""
+
+    def __init__(self, chance):
+        self.chance = chance
+        self.clock = Clock(MIDNIGHT + DAY - chance.uniform(0, 600))
+        self.limits = Limits(rpm=chance.randint(1, 40), tpm=chance.randint(1, 3000),
+                             daily_tokens=chance.randint(1, 9000), max_concurrent=chance.randint(1, 6))
+        self.usage = Usage(NoPool(), None, self.clock, self.clock)
+        self.truth = Truth(self.limits)
+        self.told = [0, 0]
+        """How many of the requests and of the spendings the supervisor knows of."""
+        self.noted = [0, 0]
+        self.running, self.leaving = [], []
+        self.accounts = self.departing = None
+        self.start()
+
+    def start(self):
+        self.accounts, self.running = Accounts(self.clock, self.clock), []
+        steps = [lambda: self.accounts.restore(**self.usage.today()),
+                 lambda: self.accounts.open([("ann", self.limits)])]
+        for step in steps if self.chance.random() < 0.5 else reversed(steps):
+            step()
+        self.truth.under_way = self.truth.reserved = 0
+
+    @property
+    def ann(self):
+        return self.accounts.get("ann")
+
+    def arrive(self):
+        now, tokens = self.clock.now, self.chance.choice([0, 10, 200, 1000, 5000])
+        allowed = self.truth.allows(now, tokens)
+        try:
+            self.ann.enter(tokens, self.chance.choice("mn"))
+        except QuotaExceeded as error:
+            assert not allowed, error
+            assert 1 <= error.retry_after <= DAY
+            return
+        assert allowed
+        self.ann.reserve(tokens)
+        self.running.append(tokens)
+        self.truth.requests.append((now, 1))
+        self.truth.reserved, self.truth.under_way = self.truth.reserved + tokens, self.truth.under_way + 1
+
+    def settle(self, account, reserved):
+        """Failed, cancelled, finished, or longer than it was to be."""
+        used = self.chance.choice([0, 1, reserved // 2, reserved, 2 * reserved])
+        account.settle(reserved, used // 3, used - used // 3, self.chance.choice("mn"))
+        self.truth.spent.append((self.clock.now, used))
+
+    def end(self):
+        if self.running:
+            reserved = self.running.pop(self.chance.randrange(len(self.running)))
+            self.settle(self.ann, reserved)
+            self.ann.leave()
+            self.truth.reserved, self.truth.under_way = self.truth.reserved - reserved, self.truth.under_way - 1
+
+    def try_again(self):
+        """The first attempt of a request has failed, and perhaps cost something."""
+        if self.running:
+            reserved = self.running[-1]
+            self.settle(self.ann, reserved)
+            self.ann.reserve(reserved)
+
+    def tell(self):
+        rows = self.accounts.take_news()
+        self.usage.add(rows)
+        self.noted[0] += sum(row["requests"] for row in rows)
+        self.noted[1] += sum(row["prompt_tokens"] + row["completion_tokens"] for row in rows)
+        self.told = [len(self.truth.requests), len(self.truth.spent)]
+
+    def kill(self):
+        """What was not told is lost, and so is what was under way."""
+        self.truth.requests[self.told[0]:], self.truth.spent[self.told[1]:] = [], []
+        self.start()
+
+    def reload(self):
+        """A new worker begins, while the old one ends its requests."""
+        self.tell()
+        self.departing, self.leaving = self.accounts, self.running
+        self.start()
+
+    def end_departing(self):
+        if self.leaving:
+            self.settle(self.departing.get("ann"), self.leaving.pop())
+            rows = self.departing.take_news()
+            self.tell()
+            self.usage.add(rows)
+            self.noted[1] += sum(row["prompt_tokens"] + row["completion_tokens"] for row in rows)
+            self.accounts.hear(rows)
+
+    def meet_again(self):
+        """The control connection broke, and is there again."""
+        self.tell()
+        self.accounts.restore(**self.usage.today())
+
+    def check(self):
+        now, truth, ann = self.clock.now, self.truth, self.ann
+        assert ann.today() == truth.today(now)
+        used = truth.used(truth.spent, now)
+        assert (ann._tokens.total(now), ann._requests.total(now)) == (used, truth.used(truth.requests, now))
+        assert (ann._reserved, ann._concurrent) == (truth.reserved, truth.under_way)
+        assert ann.requests_left() == self.limits.rpm - truth.used(truth.requests, now)
+        assert ann.tokens_left()[1] == max(0, min(self.limits.tpm - used - truth.reserved,
+                                                    self.limits.daily_tokens - truth.today(now) - truth.reserved))
+
+
+ACTIONS = [Box.arrive] * 10 + [Box.end] * 8 + [Box.try_again, Box.end_departing, Box.end_departing, Box.meet_again] + \
+    [Box.tell] * 3
+RARE = [Box.kill, Box.reload]
+
+
+@pytest.mark.parametrize("first", range(0, 1000, 100))
+def test_any_schedule_of_arrivals_failures_retries_and_restarts_is_counted_exactly(first):
+    for seed in range(first, first + 100):
+        chance = random.Random(seed)
+        box = Box(chance)
+        for _ in range(80):
+            box.clock.now += chance.choice([0, 0, 0.01, 0.3, 2, 7, 30, 61]) * chance.random()
+            chance.choice(RARE if chance.random() < 0.04 else ACTIONS)(box)
+            box.check()
+        while box.running:
+            box.end()
+        while box.leaving:
+            box.end_departing()
+        box.check()
+        assert (box.ann._reserved, box.ann._concurrent) == (0, 0)
+        box.tell()
+        assert box.noted == [len(box.truth.requests), sum(amount for _, amount in box.truth.spent)], seed
 
 
 # -- from worker to worker, and day to day ---------------------------------------------------------------
 
 
-def test_news_are_told_once_by_day():
+def test_news_are_told_once_by_day_and_model(clock):
     wall = Clock(MIDNIGHT - 1)
-    accounts = Accounts(Clock(), wall)
+    accounts = Accounts(clock, wall)
     accounts.open([("ann", Limits()), ("bob", Limits())])
     ann = accounts.get("ann")
-    ann.enter(0)
-    ann.settle(0, 2, 3)
+    ann.enter(0, "m")
+    ann.settle(0, 2, 3, "m")
+    clock.now += 0.5
+    ann.settle(0, 1, 0, "n")
+    ann.settle(0, 1, 1, "m")
     wall.now = MIDNIGHT
-    ann.settle(0, 10, 20)
-    assert accounts.take_news() == [
-        {"key": "ann", "day": "2024-10-03", "requests": 1, "prompt_tokens": 2, "completion_tokens": 3},
-        {"key": "ann", "day": "2024-10-04", "requests": 0, "prompt_tokens": 10, "completion_tokens": 20}]
+    ann.settle(0, 10, 20, "m")
+
+    def row(day, model, requests, prompt, completion, steps):
+        return {"key": "ann", "day": day, "model": model, "requests": requests, "prompt_tokens": prompt,
+                "completion_tokens": completion, "steps": steps}
+    assert accounts.take_news() == [row("2024-10-03", "m", 1, 3, 4, [[10000, 1, 5], [10005, 0, 2]]),
+                                    row("2024-10-03", "n", 0, 1, 0, [[10005, 0, 1]]),
+                                    row("2024-10-04", "m", 0, 10, 20, [[10005, 0, 30]])]
     assert accounts.take_news() == []
+
+
+def test_news_that_nobody_takes_do_not_grow(clock):
+    accounts = Accounts(clock, Clock(MIDNIGHT))
+    accounts.open([("ann", Limits())])
+    for _ in range(2000):
+        accounts.get("ann").settle(0, 1, 1)
+        clock.now += 0.1
+    row, = accounts.take_news()
+    assert row["prompt_tokens"] == 2000 and len(row["steps"]) <= WINDOW * STEPS + 1
+
+
+def test_limits_that_change_keep_the_counts(clock):
+    accounts = Accounts(clock, Clock(MIDNIGHT))
+    accounts.open([("ann", Limits(rpm=5)), ("bob", Limits(weight=3.0))])
+    accounts.get("ann").enter(0)
+    accounts.get("bob").enter(0)
+    accounts.open([("ann", Limits(rpm=1)), ("eve", Limits())])
+    assert refusal(accounts.get("ann")).limit == "rpm"
+    assert accounts.get("bob").weight == 3.0, "it may still have requests under way"
 
 
 @pytest.mark.parametrize("first", ["told", "opened"])

@@ -155,3 +155,11 @@ def test_a_silent_worker_is_not_waited_for(bench):
     assert bench.done == []
     bench.pass_time(USAGE_LIMIT + 0.1)
     bench.turn_until(lambda: bench.done == ["told"])
+
+
+def test_a_note_for_the_others(bench):
+    near, _, heard = bench.worker(pid=1)
+    _, _, other = bench.worker(pid=2)
+    bench.workers.tell_others(near, "spent", usage=[7])
+    bench.turn_until(lambda: other)
+    assert other == [{"kind": "spent", "usage": [7]}] and heard == []

@@ -5,6 +5,7 @@ import pytest
 from blazar.errors import ChildFailed, QuotaExceeded
 from blazar.proxy.accounts import Accounts, Limits
 from blazar.proxy.auth import ApiKey
+from blazar.proxy.dialects.openai import OpenAIDialect
 from blazar.proxy.exchange import ClientGone, Exchange, Reply, Usage
 from blazar.proxy.stages.charge import Charge
 from blazar.proxy.stages.quota import Quota
@@ -20,8 +21,8 @@ class Bench:
         self.account = self.accounts.get("ann")
 
     def run(self, outcome, usage=None, api_key=ANN, attempts=1, **payload):
-        exchange = Exchange(id="r", dialect=None, operation="chat", asked="m", stream=False, body=b"x" * 40,
-                            payload=payload, model="m:q4_0", api_key=api_key)
+        exchange = Exchange(id="r", dialect=OpenAIDialect(None), operation="chat", asked="m", stream=False,
+                            body=b"x" * 40, payload=payload, model="m:q4_0", api_key=api_key)
         charge = Charge(self.accounts, self.metrics)
 
         def attempt(exchange):
@@ -34,6 +35,7 @@ class Bench:
         def all_attempts(exchange):
             return [charge(exchange, attempt) for _ in range(attempts)][-1]
 
+        self.exchange = exchange
         return Quota(self.accounts, self.metrics)(exchange, all_attempts)
 
     def tokens(self, key="ann"):
@@ -75,3 +77,14 @@ def test_without_a_key_tokens_are_counted_under_no_name():
     for _ in range(3):
         bench.run(Reply(200), Usage(1, 2), api_key=None)
     assert bench.tokens("") == (3, 6) and bench.account.today() == 0
+
+
+def test_answers_tell_what_is_left_once_the_request_is_counted():
+    bench = Bench(rpm=5, tpm=1000)
+    bench.run(Reply(200), Usage(7, 3), max_tokens=100)
+    told = dict(bench.exchange.headers)
+    assert (told["x-ratelimit-remaining-requests"], told["x-ratelimit-remaining-tokens"]) == ("4", "890")
+    assert bench.account.tokens_left() == (1000, 990, False)
+    free = Bench(max_concurrent=5)
+    free.run(Reply(200))
+    assert free.exchange.headers == [], "nothing of a limit is used up by and by"

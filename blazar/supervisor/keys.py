@@ -1,0 +1,56 @@
+"""`Keys`: the API keys of the settings, read again while the daemon runs: they are all that may change then."""
+
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+from blazar.config.load import load
+from blazar.config.tables.api_keys import names_of
+from blazar.control import Link, Message
+from blazar.errors import BlazarError, ConfigRefused
+from blazar.supervisor.pool import Pool
+from blazar.supervisor.workers import Workers
+
+log = logging.getLogger(__name__)
+
+
+class Keys:
+    """Used on the loop's thread. `config` is what a worker is told when it starts, `file` where that came from."""
+
+    def __init__(self, config: dict[str, Any], file: Path, pool: Pool, workers: Workers) -> None:
+        self._config = config
+        self._file = file
+        self._pool = pool
+        self._workers = workers
+        self._reads = self._newest = 0
+
+    def read_again(self, link: Link, message: Message) -> None:
+        """Read file and BLAZAR_KEYS again; the answer follows when every worker goes by what they say now."""
+        self._reads += 1
+        number = self._reads
+
+        def read(entries: Any, error: BlazarError | None) -> None:
+            if error is not None:
+                link.refuse(message, error)
+                return
+            if number > self._newest:  # two may end in the other order than they began
+                self._newest = number
+                self._take(entries)
+            names = names_of(self._config["keys"])
+            self._workers.refresh(lambda: link.answer(message, file=str(self._file.absolute()), names=names))
+
+        self._pool.submit(read, _read, self._file)
+
+    def _take(self, entries: list[dict[str, Any]]) -> None:
+        self._config["keys"] = entries
+        self._workers.note("keys", keys=entries)
+        log.info("API keys from now on: %s", ", ".join(names_of(entries)) or "none, so everybody is let in")
+
+
+def _read(file: Path) -> list[dict[str, Any]]:
+    """Raises ConfigRefused, also for a file that is gone: a server with API keys must not lose them by accident."""
+    if file == Path():
+        raise ConfigRefused(where="this daemon", problem="it was started without a configuration file",
+                            remedy="start it anew")
+    return load(file, os.environ, must_exist=True).as_dict()["keys"]
