@@ -7,7 +7,6 @@ from blazar.config.setting import Setting
 
 WAITS: Mapping[str, tuple[str, ...]] = {
     # what is not there yet: the settings and fields that wait for it, or how their names begin before a *
-    "fair queueing between API keys": ("keys[].weight",),
     "requests that go to other servers": ("remotes", "remote_fallback"),
     "failover chains": ("failover",),
     "[[alias]] presets": ("alias",),

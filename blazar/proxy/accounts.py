@@ -27,12 +27,13 @@ COUNTS = ("requests", "prompt_tokens", "completion_tokens")
 
 @dataclass(frozen=True)
 class Limits:
-    """What an API key may do; None is no limit."""
+    """What an API key may do; None is no limit. `weight` is its share of a busy model, against that of others."""
 
     rpm: int | None = None
     tpm: int | None = None
     daily_tokens: int | None = None
     max_concurrent: int | None = None
+    weight: float = 1.0
 
 
 NO_LIMITS = Limits()

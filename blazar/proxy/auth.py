@@ -46,6 +46,10 @@ class KeyRing:
         """What each API key may do, by its name."""
         return ((key.name, key.limits) for key in self._keys)
 
+    def lightest(self) -> float:
+        """The least weight that a key has; 1 without any."""
+        return min((key.limits.weight for key in self._keys), default=1.0)
+
     def identify(self, headers: Mapping[str, str]) -> ApiKey | None:
         """The API key of a request's head (lower-case names); None when keys are off. Raises Unauthenticated."""
         if not self._keys:
@@ -79,7 +83,8 @@ def _api_key(number: int, entry: Mapping[str, Any]) -> ApiKey:
         digest = bytes.fromhex(text.removeprefix(HASHED))
     else:
         digest = hashlib.sha256(text.encode()).digest()
-    limits = Limits(entry.get("rpm"), entry.get("tpm"), entry.get("daily_tokens"), entry.get("max_concurrent"))
+    limits = Limits(entry.get("rpm"), entry.get("tpm"), entry.get("daily_tokens"), entry.get("max_concurrent"),
+                    entry.get("weight") or 1.0)
     return ApiKey(entry.get("name") or f"key {number}", digest, tuple(entry.get("models") or ()), limits)
 
 

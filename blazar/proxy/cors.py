@@ -13,7 +13,7 @@ from blazar.config.exposure_rules import tools_offered
 
 MAX_AGE = "600"
 """Seconds for which a browser may remember a preflight."""
-EXPOSED = "X-Request-Id, Retry-After"
+EXPOSED = "X-Request-Id, Retry-After, X-Blazar-Queue-Position"
 
 _LOCAL = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\]|0\.0\.0\.0)(:\d{1,5})?")
 _APPLICATION = re.compile(r"(app|file|tauri|vscode-webview|vscode-file)://[!-~]*")

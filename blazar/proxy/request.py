@@ -63,6 +63,8 @@ class Request:
         client = environ.get(CLIENT)
         self._waits_itself = client is not None
         """Its client's connection keeps the time of reads."""
+        self.background = sink is not None
+        """No client waits for its answer."""
         self.sink: SocketSink = sink or SocketSink(
             client or StockClient(environ["gunicorn.socket"]), old=environ.get("SERVER_PROTOCOL") == "HTTP/1.0",
             closing="close" in headers.get("connection", "").lower(), unread=self._has_body,

@@ -15,6 +15,7 @@ def opened(gateway: Gateway, request: Request, route: Route) -> Exchange:
     exchange.started = arrived
     exchange.api_key = request.api_key
     exchange.sink = request.sink
+    exchange.background = request.background
     exchange.headers = request.own_headers()
     knobs = [name for name in request.headers if name.startswith(HEADER_PREFIX)]
     for name in knobs:
