@@ -1,10 +1,11 @@
 """`FairQueue`: who of those that wait for a slot of one child is next. Pure: no clock is read, and nothing waits in it.
 
-Each API key has a virtual clock. A turn moves its key's clock on by what a request of that key has cost of late, divided
-by the key's weight, and the key whose clock is furthest behind has the next turn: so keys get tokens in the proportion
-of their weights, however many requests each of them has waiting. Within a key the oldest request comes first.
+Each API key has a virtual clock. What its requests cost, divided by its weight, moves the clock on, and the key whose
+clock is furthest behind has the next turn: so keys get tokens in the proportion of their weights, however many requests
+each has waiting. Within a key the oldest request comes first. What a request costs is known only at its end; until then
+it counts as much as those of its key did of late.
 
-A clock that is ahead must not lock its key out. So no key is passed over more often than its share of the turns
+A clock that is far ahead must not lock its key out. So no key is passed over more often than its share of the turns
 explains: with weights 3 and 1, whose requests are alike, four turns at most.
 """
 
@@ -19,7 +20,7 @@ MEMORY = 8
 
 @dataclass(eq=False, slots=True)
 class Ticket:
-    """One request that waits. `since` is when it came, in seconds; `wake` is called when something has changed for it."""
+    """One request that waits. `since` is when it came, in seconds; `wake` is called when `granted` or `gone` is set."""
 
     key: str
     weight: float
@@ -27,6 +28,8 @@ class Ticket:
     wake: Callable[[], None] = field(repr=False)
     granted: bool = False
     """It has a slot."""
+    charged: float = 0.0
+    """What was counted for it when it got that."""
     gone: bool = False
     """The child is gone, and its slots with it."""
 
@@ -40,7 +43,7 @@ class _Line:
         self.weight = weight
         self.clock = 0.0
         self.cost = 0.0
-        """Of its usual request; 0 when none has ended yet."""
+        """Of its requests of late, on average; 0 when that is not known yet."""
         self.passed = 0
         """Turns that others had while it waited."""
         self.waiting: list[Ticket] = []
@@ -51,8 +54,6 @@ class FairQueue:
         self._lines: dict[str, _Line] = {}
         self._now = 0.0
         """The virtual time: the earliest clock of those that waited, at the last turn."""
-        self._usual = 1.0
-        """The cost of a request of a key of which none has ended yet."""
         self._size = 0
 
     def __len__(self) -> int:
@@ -90,16 +91,24 @@ class FairQueue:
         for line in waiting:
             line.passed += 1
         chosen.passed = 0
-        chosen.clock += self._step(chosen)
         self._size -= 1
-        return chosen.waiting.pop(0)
+        ticket = chosen.waiting.pop(0)
+        ticket.charged = self._cost(chosen)
+        chosen.clock += ticket.charged / chosen.weight
+        return ticket
 
-    def note(self, key: str, cost: float) -> None:
-        """A request of this key has ended, and has cost so much."""
+    def settle(self, key: str, cost: float, charged: float) -> None:
+        """A request of this key has ended, and has cost so much, for which `charged` was counted when it began."""
         line = self._lines.get(key)
         if line is not None:
+            line.clock += (cost - charged) / line.weight
             line.cost += (cost - line.cost) / MEMORY if line.cost else cost
-            self._usual = line.cost
+
+    def undo(self, ticket: Ticket) -> None:
+        """One that has a slot gives it back unused."""
+        line = self._lines.get(ticket.key)
+        if line is not None:
+            line.clock -= ticket.charged / line.weight
 
     def forget(self) -> None:
         """Nobody waits and nobody is served: whoever comes next begins anew."""
@@ -134,7 +143,8 @@ class FairQueue:
         return math.ceil(weights / line.weight - 1e-9) * max(1, int(self._cost(line) / least))
 
     def _cost(self, line: _Line) -> float:
-        return line.cost or self._usual
+        """Of the line's usual request; as long as none has ended, that of others."""
+        return line.cost or max((other.cost for other in self._lines.values()), default=0.0) or 1.0
 
     def _step(self, line: _Line) -> float:
         return self._cost(line) / line.weight

@@ -34,8 +34,9 @@ class ChildLost(Exception):
 class Lot:
     """The slots of one child, as far as they are this worker's."""
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, clock: Callable[[], float]) -> None:
         self.slots = slots
+        self._clock = clock
         self.taken = 0
         self.queue = FairQueue()
         self.held = 1.0
@@ -48,12 +49,12 @@ class Lot:
         self.taken += 1
         return True
 
-    def give_back(self, exchange: Exchange, now: float) -> None:
-        """The slot is free again, and goes to whoever is next."""
+    def give_back(self, exchange: Exchange, charged: float = 0.0) -> None:
+        """The slot is free again, and goes to whoever is next. `charged` is what was counted for it when it was got."""
         if self.queue.remembers:
-            self.queue.note(key_of(exchange), cost(exchange.usage))
+            self.queue.settle(key_of(exchange), cost(exchange.usage), charged)
             if exchange.sent:
-                self.held += (now - exchange.sent - self.held) / 4
+                self.held += (self._clock() - exchange.sent - self.held) / 4
         self.taken -= 1
         self._hand_out()
 
@@ -63,6 +64,7 @@ class Lot:
     def leave(self, ticket: Ticket) -> None:
         """One that was parked does not want its slot any more, whether it has it or not."""
         if not self.queue.remove(ticket) and ticket.granted:
+            self.queue.undo(ticket)
             self.taken -= 1
             self._hand_out()
 
@@ -92,8 +94,8 @@ class Lot:
 
 
 class Parking:
-    """`limit` is how many may wait for one model, for a slot or for its load; `patience` the seconds they do so at most;
-    `lightest` the least weight of an API key."""
+    """`limit` is how many may wait for one model, for a slot or for its load; `patience` the seconds after which those
+    who wait for a slot are refused; `lightest` the least weight of an API key."""
 
     def __init__(self, limit: int, patience: float, lightest: float, clock: Callable[[], float],
                  metrics: Metrics) -> None:
@@ -110,7 +112,7 @@ class Parking:
         """The slots of a child."""
         found = self._lots.get(endpoint.child_id)
         if found is None:
-            found = self._lots[endpoint.child_id] = Lot(self._share(endpoint))
+            found = self._lots[endpoint.child_id] = Lot(self._share(endpoint), self._clock)
         return found
 
     def waiting(self) -> dict[str, int]:
@@ -141,7 +143,7 @@ class Parking:
         self._busy(exchange, error)
         return error
 
-    def wait(self, exchange: Exchange, lot: Lot) -> None:
+    def wait(self, exchange: Exchange, lot: Lot) -> Ticket:
         """Until a slot of `lot` is the exchange's own, for as long as its client is there.
 
         Raises QueueFull, QueueTimeout, ClientGone, whatever the exchange was ended by, and ChildLost.
@@ -157,6 +159,7 @@ class Parking:
             if exchange.ended_by is None:
                 event.wait(self._patience)
             self._check(exchange, ticket)
+            return ticket
         except BaseException:
             lot.leave(ticket)
             raise

@@ -13,7 +13,7 @@ from blazar.transport import Endpoint
 
 
 class Readiness:
-    """Asks the supervisor for a ready child, and takes leases. `limit` is how long may be waited for one, in seconds."""
+    """Asks the supervisor for a ready child, and takes leases. `limit` is how many seconds are waited for one."""
 
     def __init__(self, supervisor: Supervisor, directory: Directory, ledger: Ledger, parking: Parking, limit: float,
                  metrics: Metrics) -> None:
@@ -64,7 +64,7 @@ class Readiness:
             self._supervisor.keep_alive(exchange.model, exchange.keep_alive)
 
     def serves(self, exchange: Exchange) -> bool:
-        """Whether the exchange's child is there still, as far as is known; one that drains is, for those it leased to."""
+        """Whether the exchange's child is still there, as far as is known; one that drains is, for who has a lease."""
         leased, known = exchange.endpoint, self._directory.endpoint(exchange.place)
         assert leased is not None, "somebody has leased it"
         return (known is not None and known.child_id == leased.child_id) or self._ledger.drains(leased.child_id)

@@ -165,10 +165,10 @@ class Metrics:
                                    "line of the audit log.", "dialect", "operation", "status")
         self.queue = Histogram("blazar_queue_seconds", "Wait for a slot of a ready model, whatever the reason.", LONG,
                                "model")
-        self.parked = GaugeBy("blazar_requests_parked", "Requests that wait for a slot of their model, or for its load.",
-                              "model")
-        self.refused = Counter("blazar_queue_refusals_total", "Requests refused because too many others waited: `full`, "
-                               "or `timeout` after they had waited themselves.", "model", "reason")
+        self.parked = GaugeBy("blazar_requests_parked", "Requests that wait for a slot of their model, or for its "
+                              "load.", "model")
+        self.refused = Counter("blazar_queue_refusals_total", "Requests refused because too many others waited: "
+                               "`full`, or `timeout` after they had waited themselves.", "model", "reason")
         self.load = Histogram("blazar_load_seconds", "Wait for the supervisor to have the model ready, where it had "
                               "to be asked.", LONG, "model")
         self.first_byte = Histogram("blazar_first_byte_seconds", "From the whole request to the first byte of its "

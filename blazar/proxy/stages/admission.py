@@ -1,7 +1,7 @@
 """Stage `admission`: a ready child, a lease of it and one of its slots, held until the answer has ended.
 
-While a slot is free it is had at once. Otherwise the request is parked; its lease counts from then on, so a child that
-is to go serves those who wait for it first. When the child is lost meanwhile, they go on to the one that comes after it.
+While a slot is free it is had at once. Otherwise the request is parked. Its lease counts meanwhile, so a child that is
+to go first serves those who wait for it. When the child is lost, they go on to the one that comes after it.
 """
 
 from blazar.proxy.exchange import Exchange, Reply
@@ -25,24 +25,25 @@ class Admission:
             endpoint = self._ready.lease(exchange)
             try:
                 lot = self._parking.lot(endpoint)
-                if not lot.take():
-                    self._wait(exchange, lot)
+                charged = 0.0 if lot.take() else self._wait(exchange, lot)
                 try:
                     self._metrics.queue.observe(self._ledger.now() - arrived, exchange.model)
                     return forward(exchange)
                 finally:
-                    lot.give_back(exchange, self._ledger.now())
+                    lot.give_back(exchange, charged)
             except ChildLost:
                 exchange.endpoint = None
             finally:
                 self._ready.give_back(exchange, endpoint)
 
-    def _wait(self, exchange: Exchange, lot: Lot) -> None:
+    def _wait(self, exchange: Exchange, lot: Lot) -> float:
+        """Wait for a slot; what was counted for it."""
         began = self._ledger.now()
         try:
-            self._parking.wait(exchange, lot)
+            ticket = self._parking.wait(exchange, lot)
         finally:
             exchange.queue_ns += int((self._ledger.now() - began) * 1e9)
         if not self._ready.serves(exchange):
-            lot.give_back(exchange, self._ledger.now())
+            lot.leave(ticket)
             raise ChildLost
+        return ticket.charged
