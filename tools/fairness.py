@@ -1,6 +1,6 @@
 """How two API keys share one slot of the real engine: `tools/fairness.py [--seconds S] [--weights 3,1] [MODEL.gguf]`.
 
-Two clients of each key ask for answers of mixed lengths, one after the other, in two dialects. Prints the tokens of
+Four clients of each key ask for answers of mixed lengths, one after the other, in two dialects. Prints the tokens of
 each key, their ratio, and the most turns that the lighter key waited; exits with 1 when the ratio is further than a
 tenth from that of the weights, or it waited more turns than its share explains. Without a file the model is a tiny one
 of random weights, which says nothing that makes sense, at a real engine's pace.
@@ -31,7 +31,9 @@ from tests.support.tiny_gguf import tiny_gguf  # noqa: E402
 NAMES = ("heavy", "light")
 PATHS = ("/v1/chat/completions", "/v1/messages")
 COUNT = re.compile(rb'"(?:completion|output)_tokens":(\d+)')
-LENGTHS = (20, 80)
+ONE_THREAD = {"extra_args": ["--threads", "1"]}
+"""Several wait for each other on a busy machine."""
+LENGTHS = (10, 40)
 """Tokens of the shortest and the longest answer."""
 
 
@@ -43,12 +45,14 @@ class Clients:
         self.tokens = dict.fromkeys(NAMES, 0)
         self._port = port
         self._model = model
+        self._loaded = threading.Event()
         self._ended = False
 
     def run(self, seconds: float) -> None:
-        threads = [threading.Thread(target=self._ask_on, args=(name, path)) for name in NAMES for path in PATHS]
+        threads = [threading.Thread(target=self._ask_on, args=(name, path)) for name in NAMES for path in PATHS * 2]
         for thread in threads:
             thread.start()
+        self._loaded.wait()
         time.sleep(seconds)
         self._ended = True
         for thread in threads:
@@ -68,6 +72,7 @@ class Clients:
                 raise SystemExit(f"{answer.status}: {answer.read().decode()}")
             self.turns.append(name)
             counts = COUNT.findall(answer.read())
+            self._loaded.set()
             if not self._ended:
                 self.tokens[name] += int(counts[-1])
 
@@ -87,7 +92,7 @@ def main() -> int:
     keys = [{"name": name, "key": f"sk-{name}", "weight": weight} for name, weight in zip(NAMES, weights, strict=True)]
     with tempfile.TemporaryDirectory(prefix="blazar-fair-") as folder:
         with Daemon(Path(folder), launcher=LAUNCHER, engine_path=engine_path(), slots=1, default_ctx=2048,
-                    keys=keys) as daemon:
+                    keys=keys, model_overrides={"shared": ONE_THREAD}) as daemon:
             file = asked.file or tiny_gguf(Path(folder) / "tiny.gguf", ctx=2048)
             model = Store(daemon.paths).install_file(file, "shared")["name"]
             clients = Clients(daemon.start().port, model)
