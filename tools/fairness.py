@@ -91,7 +91,7 @@ def main() -> int:
     weights = [float(weight) for weight in asked.weights.split(",")]
     keys = [{"name": name, "key": f"sk-{name}", "weight": weight} for name, weight in zip(NAMES, weights, strict=True)]
     with tempfile.TemporaryDirectory(prefix="blazar-fair-") as folder:
-        with Daemon(Path(folder), launcher=LAUNCHER, engine_path=engine_path(), slots=1, default_ctx=2048,
+        with Daemon(Path(folder), launcher=LAUNCHER, engine_path=engine_path(), slots=1, default_ctx=2048, sse_ping_interval=-1,
                     keys=keys, model_overrides={"shared": ONE_THREAD}) as daemon:
             file = asked.file or tiny_gguf(Path(folder) / "tiny.gguf", ctx=2048)
             model = Store(daemon.paths).install_file(file, "shared")["name"]

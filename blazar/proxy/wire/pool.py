@@ -2,8 +2,8 @@
 
 llama-server keeps one thread for each kept connection and closes idle ones after 5 s, so no more are kept than the
 child has slots (and one for a question on the side), and none longer than 4 s. It also closes the connection after a
-stream, though it promises to keep it; whoever waits for the slot would take it before that is seen. So a child that did
-this once has the connections of its streams closed from then on.
+stream, though it promises to keep it, and whoever waits for the slot takes it before that is seen. So once that has
+happened, the connections of this child's streams are not lent again.
 """
 
 import _socket
@@ -173,7 +173,8 @@ class Pool:
 
     def found_stale(self, stale: Connection) -> None:
         """Its child has closed it before it was lent: close everything idle of that child."""
-        self._note_closing(stale)
+        if stale.streamed and self._clock() - stale.idle_since < SOON:
+            self._closers.add(stale.child_id)
         for connection in self._idle.pop(stale.child_id, []):
             connection.close()
 
@@ -195,13 +196,8 @@ class Pool:
 
     def _drop(self, connection: Connection) -> None:
         """An idle connection is old, or there is news on it: its child closed it, or speaks unasked."""
-        self._note_closing(connection)
         self._idle[connection.child_id].remove(connection)
         connection.close()
-
-    def _note_closing(self, connection: Connection) -> None:
-        if connection.streamed and self._clock() - connection.idle_since < SOON:
-            self._closers.add(connection.child_id)
 
     def idle_count(self, child_id: str) -> int:
         return len(self._idle.get(child_id, []))

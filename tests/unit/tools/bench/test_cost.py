@@ -50,5 +50,5 @@ def test_the_parse_is_not_counted_as_a_feature():
 def test_the_real_gateway_can_be_measured():
     with cost.gateway() as gateway:
         costs = cost.measure(gateway, calls=20, samples=3)
-    assert {one.name for one in costs} >= set(ORDER)
+    assert {one.name for one in costs} >= set(ORDER) - {"lease"}
     assert 0 < cost.total(costs) < 5000
