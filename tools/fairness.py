@@ -91,8 +91,8 @@ def main() -> int:
     weights = [float(weight) for weight in asked.weights.split(",")]
     keys = [{"name": name, "key": f"sk-{name}", "weight": weight} for name, weight in zip(NAMES, weights, strict=True)]
     with tempfile.TemporaryDirectory(prefix="blazar-fair-") as folder:
-        with Daemon(Path(folder), launcher=LAUNCHER, engine_path=engine_path(), slots=1, default_ctx=2048, sse_ping_interval=-1,
-                    keys=keys, model_overrides={"shared": ONE_THREAD}) as daemon:
+        with Daemon(Path(folder), launcher=LAUNCHER, engine_path=engine_path(), slots=1, default_ctx=2048, keys=keys,
+                    sse_ping_interval=-1, model_overrides={"shared": ONE_THREAD}) as daemon:
             file = asked.file or tiny_gguf(Path(folder) / "tiny.gguf", ctx=2048)
             model = Store(daemon.paths).install_file(file, "shared")["name"]
             clients = Clients(daemon.start().port, model)
@@ -100,7 +100,7 @@ def main() -> int:
     ratio, wanted = clients.tokens["heavy"] / max(1, clients.tokens["light"]), weights[0] / weights[1]
     waited, share = longest_wait(clients.turns), math.ceil(sum(weights) / weights[1])
     print(f"{len(clients.turns)} answers in {asked.seconds:g} s; tokens: {clients.tokens}")
-    print(f"ratio {ratio:.2f}, weights {wanted:.2f}; the lighter key waited {waited} turns at most, its share is {share}")
+    print(f"ratio {ratio:.2f}, of the weights {wanted:.2f}; the lighter key waited {waited} turns, {share} are allowed")
     return 0 if abs(ratio - wanted) <= wanted / 10 and waited <= share else 1
 
 

@@ -120,9 +120,13 @@ class FairQueue:
         own = self._lines[ticket.key]
         place = own.waiting.index(ticket)
         at = own.clock + place * self._step(own)
-        ahead = sum(min(len(line.waiting), math.ceil((at - line.clock) / self._step(line)))
-                    for line in self._waiting() if line is not own and line.clock < at)
-        return 1 + place + ahead
+        return 1 + place + sum(self._ahead(line, at, ticket.since) for line in self._waiting() if line is not own)
+
+    def _ahead(self, line: _Line, at: float, since: float) -> int:
+        """How many of the line come before one who came at `since`, and whose own clock says `at` by then."""
+        turns = (at - line.clock) / self._step(line)
+        older = line.waiting[0].since < since
+        return min(len(line.waiting), max(0, math.floor(turns) + 1 if older else math.ceil(turns)))
 
     def _waiting(self) -> list[_Line]:
         return [line for line in self._lines.values() if line.waiting]
