@@ -8,7 +8,7 @@ import pytest
 
 from blazar.control import Link
 from blazar.supervisor.loop import Loop
-from blazar.supervisor.workers import RECONNECT, USAGE_LIMIT, Workers
+from blazar.supervisor.workers import RECONNECT, SHARES, USAGE_LIMIT, Workers
 
 
 class Clock:
@@ -155,3 +155,16 @@ def test_a_silent_worker_is_not_waited_for(bench):
     assert bench.done == []
     bench.pass_time(USAGE_LIMIT + 0.1)
     bench.turn_until(lambda: bench.done == ["told"])
+
+
+def test_only_workers_that_use_children_share_their_slots(bench):
+    assert bench.workers.sharing() == 1
+    first, second, _ = (bench.worker()[0] for _ in range(3))
+    bench.workers.report(first, {"m#1": {"in_flight": 1, "last_used": 0.0}})
+    assert bench.workers.sharing() == 1
+    bench.workers.report(second, {"m#1": {"in_flight": 0, "last_used": bench.loop.now()}})
+    assert bench.workers.sharing() == 2
+    bench.pass_time(SHARES + 0.1)
+    assert bench.workers.sharing() == 1
+    bench.workers.leave(first)
+    assert bench.workers.sharing() == 1
