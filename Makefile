@@ -1,18 +1,19 @@
-# The commands to know: run, smoke, test, test-engines, lint, docs-check, man, bench, memory, clean. `make` alone lists them.
+# The commands to know: run, smoke, test, test-engines, test-frameworks, lint, docs-check, man, bench, memory, clean. `make` alone lists them.
 # Two environments, each renewed only when setup.cfg changed: .venv for running, with the `test` extra on top for tests.
 
 PYTHON ?= python3
 BIN := .venv/bin
 DEBIAN_PYTHON ?= /usr/bin/python3
 
-.PHONY: help run smoke test test-venv test-debian test-engines lint docs-check man bench bench-quick bench-cost \
-	bench-soak memory soak clean
+.PHONY: help run smoke test test-venv test-debian test-engines test-frameworks lint docs-check man bench bench-quick \
+	bench-cost bench-soak memory soak clean
 
 help:
 	@echo 'make run         install into .venv, start Blazar with a small model, show one answer, keep serving'
 	@echo 'make smoke       every dialect against the real model, compared with the engine itself'
 	@echo 'make test        the whole suite, with packages from PyPI and with those of Debian 12'
 	@echo 'make test-engines  build llama.cpp once, for the tests of its tools: 10 minutes and more'
+	@echo 'make test-frameworks  LangChain, llm and LiteLLM as clients, in a place of their own: a few minutes the first time'
 	@echo 'make lint        ruff and mypy'
 	@echo 'make docs-check  are the generated pages as the code has them?'
 	@echo 'make man         the manual page, build/blazar.1'
@@ -46,6 +47,11 @@ test-debian: .venv/.tested build/npm/.installed
 
 test-engines: .venv/.tested
 	@nice $(BIN)/python tools/build_engines.py
+
+# They bring many packages, some in versions of their own choice, so not into the environment of the suite.
+test-frameworks: build/frameworks/.installed
+	LITELLM_LOCAL_MODEL_COST_MAP=True build/frameworks/bin/python -m pytest -m frameworks -W ignore \
+		-o cache_dir=build/cache-frameworks tests/integration/test_frameworks.py
 
 lint: .venv/.tested
 	$(BIN)/ruff check .
@@ -87,6 +93,11 @@ build/npm/.installed: tests/integration/npm/package.json
 	  mkdir -p build/npm && cp $< build/npm/ && \
 	  npm install --prefix build/npm --no-package-lock --no-audit --no-fund --loglevel error && touch $@; \
 	else echo 'SKIPPED the JavaScript clients: there is no npm'; [ "$$CI" != true ]; fi
+
+build/frameworks/.installed: setup.cfg pyproject.toml
+	@mkdir -p build
+	@$(PYTHON) tools/venv.py build/frameworks 'llama,fast,frameworks'
+	@touch $@
 
 .venv/.installed: setup.cfg pyproject.toml
 	@$(PYTHON) tools/venv.py .venv 'llama,fast'

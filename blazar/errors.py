@@ -138,7 +138,10 @@ class NameRefused(BlazarError):
 
 
 class ModelNotFound(BlazarError):
-    """model {name!r} is not installed{near}; `blazar list` shows what is, `blazar pull {name}` installs one"""
+    """model {name!r} not found, try pulling it first: `blazar pull {name}`{near}; `blazar list` shows what is
+    installed"""
+
+    # Clients of Ollama know these words: up to "not found", or up to "first".
 
     slug = "model-not-found"
     status = 404
@@ -340,8 +343,8 @@ class RequestRefused(BlazarError):
 
 
 class NotCapable(RequestRefused):
-    """{model} cannot do this: it has no {capability!r} among its capabilities ({has}); `blazar show NAME` tells what
-    a model can do"""
+    """{model} does not support {capability}: it has no {capability!r} among its capabilities ({has}); `blazar show
+    NAME` tells what a model can do"""
 
     slug = "model-not-capable"
 
@@ -350,6 +353,14 @@ class NotShown(RequestRefused):
     """{model} cannot be shown {what}: {reason}; {remedy}"""
 
     slug = "model-cannot-see"
+
+
+class MediaUnread(RequestRefused):
+    """the engine of {model} cannot read a picture, sound or film in the request: it is damaged, or it is WebP or a film
+    and the engine finds no ffmpeg; send it whole, a picture as PNG or JPEG, or have ffmpeg and ffprobe installed where
+    Blazar runs (`video_ffmpeg_dir` names their folder)"""
+
+    slug = "media-unread"
 
 
 class InputTooLong(RequestRefused):

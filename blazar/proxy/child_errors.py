@@ -6,7 +6,15 @@ that this model cannot do what is asked.
 
 from typing import Any
 
-from blazar.errors import BlazarError, ChildFailed, ChildRefused, KnobRefused, SchemaRefused
+from blazar.errors import (
+    BlazarError,
+    ChildFailed,
+    ChildRefused,
+    KnobRefused,
+    MediaUnread,
+    PromptTooLong,
+    SchemaRefused,
+)
 from blazar.proxy.exchange import Exchange
 from blazar.proxy.tokens import too_long
 
@@ -15,7 +23,7 @@ TOO_LONG = "exceed_context_size_error"
 REQUEST_AT_FAULT = (
     "Failed to parse tools", "Failed to parse messages", "Failed to parse tool call arguments", "Unsupported param",
     "image input is not supported", "audio input is not supported", "video input is not supported",
-    "Failed to load image", "Failed to download image", "Invalid base64", "Multimodal data provided",
+    "Failed to download image", "Invalid base64", "Multimodal data provided",
     "Cannot use both json_schema and grammar", "Cannot specify grammar with tools", "Cannot specify both content",
     "Only no echo is supported", "\"prompt\" is required", "Unknown reasoning format", "Jinja Exception",
     "vector::_M_range_check",  # a token that the model does not have
@@ -28,6 +36,10 @@ UNUSABLE_FORM = {
     "Unexpected empty grammar stack": "no text is right by it: its limits contradict each other (like minimum and "
                                       "maximum)",
 }
+UNREAD = "Failed to load image"
+"""llama.cpp's words about what it was shown; of sound and film it says it too."""
+EXPLAINED = (PromptTooLong, SchemaRefused, MediaUnread)
+"""What is said better than an engine does, also to clients that else get its own words."""
 NO_INFILL = "Infill is not supported by this model"
 UNLIKE_OURS = (401, 403, 404, 405)
 """What a child says with these concerns the gateway, not its client."""
@@ -45,6 +57,8 @@ def child_error(exchange: Exchange, told: Any, status: int) -> BlazarError:
         if words in message:
             return SchemaRefused(where="the schema or grammar", problem=problem,
                                  remedy="ask for less, and check the rest yourself")
+    if UNREAD in message:
+        return MediaUnread(model=exchange.model)
     code = told.get("code") if isinstance(told, dict) else None
     status = code if isinstance(code, int) and 400 <= code <= 599 else status
     if NO_INFILL in message:

@@ -9,9 +9,9 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from blazar.errors import BlazarError, ChildFailed, PromptTooLong, SchemaRefused
+from blazar.errors import BlazarError, ChildFailed
 from blazar.proxy.assemble import Assembler
-from blazar.proxy.child_errors import child_error
+from blazar.proxy.child_errors import EXPLAINED, child_error
 from blazar.proxy.dialects.openai_whole import Whole
 from blazar.proxy.exchange import ClientGone, Exchange, Reply, Usage, send_whole
 from blazar.proxy.json import BadJson, dumps, loads
@@ -177,7 +177,7 @@ def _refused(exchange: Exchange, call: Call) -> Reply:
         value = loads(body)
     told = value.get("error") if isinstance(value, dict) else None
     error = child_error(exchange, told, call.head.status)
-    if error.status < 500 <= call.head.status or isinstance(error, PromptTooLong | SchemaRefused):
+    if error.status < 500 <= call.head.status or isinstance(error, EXPLAINED):
         raise error
     send_whole(exchange.sink, call.head.status, [*headers_for(exchange, call.head.status), overhead(exchange)], body,
                call.head.fields.get("content-type", "application/json"))

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from blazar.engines.router import model_of
-from blazar.errors import BlazarError, ChildFailed, ChildRefused, LoadFailed, PromptTooLong, RouterBusy, SchemaRefused
+from blazar.errors import BlazarError, ChildFailed, ChildRefused, LoadFailed, RouterBusy
+from blazar.proxy.child_errors import EXPLAINED
 from blazar.proxy.dispatch import MAX_CHILD_ERROR, Dispatch, pass_on, read_body, told_error
 from blazar.proxy.exchange import Exchange, Reply, Retryable, Sink, send_whole
 from blazar.proxy.greens import sleep
@@ -77,7 +78,7 @@ def answer_routed(exchange: Exchange, call: Call) -> Reply:
         body = read_body(call, MAX_CHILD_ERROR)
     told = told_error(exchange, body, call.head.status)
     error = meant(exchange, told)
-    explained = isinstance(told, PromptTooLong | SchemaRefused)
+    explained = isinstance(told, EXPLAINED)
     if error is not told or explained or exchange.sink.early or not exchange.dialect.relays:
         raise error
     send_whole(exchange.sink, call.head.status, headers_for(exchange, call.head.status), body,

@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 from blazar.engines.lane import Command, Launch
@@ -12,7 +13,8 @@ from blazar.engines.llamacpp import SAVE_FLAG, cache_types
 from blazar.supervisor.banks import Bank
 from blazar.transport import model_at
 
-APART = frozenset({"--ctx-size", "--cache-type-k", "--cache-type-v"})
+SEEN_WITH = "--mmproj"
+APART = frozenset({"--ctx-size", "--cache-type-k", "--cache-type-v", SEEN_WITH})
 """Flags whose values a bank's origin has under names of their own."""
 TUNED = frozenset({"--ubatch-size", "--spec-type", "--spec-draft-model", "--lookup-cache-dynamic"})
 """Flags that may change while the daemon runs. What a draft model keeps is not in a slot's file."""
@@ -39,7 +41,13 @@ def origin_of(launch: Launch, command: Command) -> dict[str, Any]:
     adapters = [lora["path"] for lora in launch.settings.get("loras") or ()]
     flags = [*_lasting(command.argv[len(launch.program.argv):]), *_states(adapters)]
     return {"digest": launch.facts["digest"], "build": _hash(build), "cache_type_k": keys, "cache_type_v": values,
-            "flags": _hash([flags, sorted(_plain(command.env).items())])}
+            "projector": _projector(command.argv), "flags": _hash([flags, sorted(_plain(command.env).items())])}
+
+
+def _projector(words: Sequence[str]) -> str:
+    """What stands for the file that the child sees with; empty when it sees nothing."""
+    files = [word for flag, word in pairwise(words) if flag == SEEN_WITH]
+    return _hash([files, *_states(files)]) if files else ""
 
 
 def _lasting(words: Sequence[str]) -> list[str]:

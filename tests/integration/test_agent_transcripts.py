@@ -1,21 +1,14 @@
 """What coding agents send, replayed by Anthropic's official client, streamed and not, against the real gateway.
 
-A transcript in tests/data/transcripts is a request, the chunks of the child, what the child must have been asked, and
-the answer, which has to be the same both ways.
+The transcripts stand in tests/data/transcripts (see tests/support/transcripts.py); answers are the same both ways.
 """
-
-import json
-from pathlib import Path
 
 import pytest
 
 from tests.support.gateway_under_test import GatewayUnderTest
-from tests.support.scripted_child import STREAM_HEAD, chunked
-from tests.support.wire import sse
+from tests.support.transcripts import check_asked, names, played
 
 anthropic = pytest.importorskip("anthropic")
-
-FOLDER = Path(__file__).parent.parent / "data" / "transcripts"
 
 
 @pytest.fixture(scope="module")
@@ -24,21 +17,16 @@ def gateway(tmp_path_factory):
         yield gateway
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.json")))
+@pytest.mark.parametrize("name", names())
 def test_streamed_and_whole_answers_are_equal(gateway, name):
-    told = json.loads((FOLDER / f"{name}.json").read_text())
-    gateway.fresh().child.play = lambda talk: talk.send(STREAM_HEAD + chunked(sse(told["child"])))
+    told = played(gateway, name)
     needed = {field: told["request"].pop(field) for field in ("model", "max_tokens", "messages")}
     url = f"http://127.0.0.1:{gateway.supervisor.port}"
     with anthropic.Anthropic(base_url=url, api_key="k", max_retries=0, timeout=60) as client:
         whole = client.beta.messages.create(**needed, extra_body=told["request"], betas=["made-up-2030-01-01"])
         with client.messages.stream(**needed, extra_body=told["request"]) as stream:
             streamed = stream.get_final_message()
-    first, second = (json.loads(request.body) for request in gateway.child.received
-                     if b"/chat/completions" in request.head)
-    assert first == second, "the child is asked the same both ways"
-    for field, wanted in told["asked"].items():
-        assert (len(first.get(field, [])) if field in ("messages", "tools") else first[field]) == wanted
+    check_asked(gateway, told)
     wanted = told["answer"]
     for answer in (whole, streamed):
         content = [block.to_dict() for block in answer.content]

@@ -12,6 +12,7 @@ from blazar.config.tables.overrides import FIELDS
 from blazar.errors import RequestRefused
 from tests.support.fake_supervisor import FakeSupervisor
 from tests.support.gateway_under_test import GatewayUnderTest
+from tests.support.needs import need_javascript_clients
 from tests.support.wire import dialects
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "ollama.md").read_text()
@@ -51,8 +52,8 @@ MANAGED = {
         "model": "other", "name": "other", "from": "nobody", "files": {"a.gguf": DIGEST}, "adapters": {"a": DIGEST},
         "template": "t", "license": "MIT", "system": "s", "parameters": {"seed": 1}, "messages": [USER],
         "modelfile": "FROM solo\nSYSTEM s", "stream": False, "quantize": "q4_0", "quantization": "q4_0",
-        "remote_host": "h", "draft_files": {"a": DIGEST}, "renderer": "r", "parser": "p", "requires": "1",
-        "info": {"a": 1}, "capabilities": ["tools"]}),
+        "draft_quantize": "q4_0", "remote_host": "h", "draft_files": {"a": DIGEST}, "renderer": "r", "parser": "p",
+        "requires": "1", "info": {"a": 1}, "capabilities": ["tools"]}),
     "`POST /api/copy`": ("POST", "/api/copy", {"source": "solo", "destination": "mine"}, {
         "source": "nobody", "destination": "other", "alias": True}),
     "`DELETE /api/delete`": ("DELETE", "/api/delete", {}, {"model": "nobody", "name": "nobody"}),
@@ -91,7 +92,7 @@ def outcome(operation, payload):
         return "refused"
     upstream = {key: value for key, value in json.loads(exchange.upstream_body or b"{}").items() if key != "model"}
     return (upstream, exchange.upstream_path, exchange.asked, exchange.stream, exchange.keep_alive, exchange.num_ctx,
-            exchange.context, exchange.thinks, exchange.inputs, exchange.stops)
+            exchange.context, exchange.inputs, exchange.stops)
 
 
 def check(fate, before, after):
@@ -188,6 +189,17 @@ def test_clients_send_no_other_fields():
         rows = dict(table("Fields of a message:\n" if heading == "Message" else f"## {heading}"))
         missing = {name.rstrip("_") for name in request.model_fields} - set(rows)
         assert missing <= ({"stream", "insecure"} if "push" in heading else set()), heading
+
+
+@pytest.mark.parametrize(("interface", "heading"), [
+    *((f"{name}Request", f"`{method} /api/{name.lower()}`") for name, method in {
+        "Generate": "POST", "Chat": "POST", "Embed": "POST", "Embeddings": "POST", "Pull": "POST", "Create": "POST",
+        "Copy": "POST", "Show": "POST", "Delete": "DELETE"}.items()), ("Options", "`options`")])
+def test_the_javascript_client_sends_no_other_fields(interface, heading):
+    declared = (need_javascript_clients() / "ollama" / "dist" / "browser.d.ts").read_text()
+    fields = re.search(rf"^interface {interface} {{\n(.*?)^}}", declared, re.MULTILINE | re.DOTALL)[1]
+    sent = set(re.findall(r"^    (\w+)\??:", fields, re.MULTILINE))
+    assert sent and sent <= set(dict(table(f"## {heading}")))
 
 
 def test_settings_that_are_named_exist():

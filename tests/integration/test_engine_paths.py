@@ -48,8 +48,8 @@ def test_documents_are_ordered(ask, path):
 
 def test_only_models_that_rank_do(ask):
     assert ask("/v1/rerank", {"model": WORDS, "query": "a", "documents": ["b"]}) == (
-        400, f"{WORDS} cannot do this: it has no 'rerank' among its capabilities (embedding); `blazar show NAME` tells "
-             "what a model can do")
+        400, f"{WORDS} does not support rerank: it has no 'rerank' among its capabilities (embedding); "
+             "`blazar show NAME` tells what a model can do")
     assert ask("/v1/embeddings", {"model": RANKS, "input": "a"})[0] == 400
 
 

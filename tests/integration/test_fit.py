@@ -98,7 +98,7 @@ def test_doctor_shows_the_whole_fleet(shell):
 
 
 @pytest.mark.parametrize(("arguments", "code", "words"), [
-    (["fit", "no-such-model"], 1, "model 'no-such-model' is not installed"),
+    (["fit", "no-such-model"], 1, "model 'no-such-model' not found"),
     (["fit", "./none.gguf"], 1, "none.gguf is not a usable GGUF file"),
     (["fit", "x", "--ctx", "many"], 2, "'many' is not a whole number"),
     (["fit", "x", "--slots", "-1"], 2, "'-1' is not a whole number"),
@@ -149,4 +149,4 @@ def test_the_daemon_explains_loads_and_refuses_by_the_plan(shell, workers):
     done = shell("run", "full", "hi", BLAZAR_HOST=shell.url)
     assert done.returncode == 1 and "90% of the workers and main memory together is " in done.stderr
     done = shell("explain", "nothing", BLAZAR_HOST=shell.url)
-    assert done.returncode == 1 and "'nothing' is not installed" in done.stderr
+    assert done.returncode == 1 and "'nothing' not found" in done.stderr

@@ -16,6 +16,7 @@ ENVELOPE = '<tool_call>\n{"name": "g", "arguments": {"n": 1}}\n</tool_call>'
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
     config = {"decode_policy": "strict", "sentinel_enforce": True, "raw_lane_max_tokens": 100,
+              "reasoning_format": "none",
               "model_overrides": {"other": {"raw_lane_max_tokens": 0}}}
     with GatewayUnderTest(tmp_path_factory.mktemp("decoding"), config, installed=(MODEL, OTHER)) as gateway:
         gateway.supervisor.loadable[OTHER] = gateway.supervisor.loadable[MODEL]
@@ -42,6 +43,25 @@ def gateway(shared):
 @pytest.fixture
 def blind(shared_blind):
     return shared_blind.fresh()
+
+
+# -- thoughts --------------------------------------------------------------------------------------------
+
+
+def test_thoughts_are_kept_out_of_a_text_that_has_a_form(gateway):
+    """An engine that leaves them in the text cannot hold it to a form as well."""
+    says(gateway, GOOD)
+    for dialect in ASKS:
+        assert gateway.ask(dialect, **ASKS[dialect](SCHEMA)).status == 200
+        assert asked(gateway)["reasoning_format"] == "deepseek"
+        assert gateway.ask(dialect).status == 200
+        assert "reasoning_format" not in asked(gateway), "without a form they stand where the setting wants them"
+    gateway.ask("openai", **ASKS["openai"](SCHEMA), reasoning_format="auto")
+    assert asked(gateway)["reasoning_format"] == "auto" and "chat_template_kwargs" not in asked(gateway)
+    gateway.ask("openai", grammar='root ::= "a"', chat_template_kwargs={"enable_thinking": True, "x": 1})
+    assert asked(gateway)["chat_template_kwargs"] == {"enable_thinking": False, "x": 1}
+    answer = gateway.ask("openai", grammar='root ::= "a"', chat_template_kwargs=7)
+    assert answer.status == 400 and "`chat_template_kwargs` must be an object" in answer.body.decode()
 
 
 # -- the sentinel ----------------------------------------------------------------------------------------
@@ -91,7 +111,7 @@ def test_strict_confines_calls_and_reads_them_back(gateway, stream):
     assert answer.headers[RECEIPT] == "gbnf"
     lines = ndjson(answer.body) if stream else [answer.json()]
     calls = [call["function"] for line in lines for call in line["message"].get("tool_calls", ())]
-    assert calls == [{"name": "g", "arguments": {"n": 1}}]
+    assert calls == [{"index": 0, "name": "g", "arguments": {"n": 1}}]
     assert "".join(line["message"]["content"] for line in lines) == "" and lines[-1]["done_reason"] == "stop"
 
 

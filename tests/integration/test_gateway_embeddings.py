@@ -21,6 +21,7 @@ def shared(tmp_path_factory):
     gateway = GatewayUnderTest(tmp_path_factory.mktemp("embeddings"), installed=(MODEL, EMBEDS))
     gateway.supervisor.facts[EMBEDS] = {"capabilities": ["embedding"]}
     gateway.supervisor.loaded[EMBEDS] = endpoint(EMBEDS, gateway.child.address, ctx=8)
+    gateway.supervisor.loadable[EMBEDS] = gateway.supervisor.loaded[EMBEDS]
     with gateway:
         yield gateway
 
@@ -80,7 +81,7 @@ def test_every_form(gateway, path, given, items):
 
 @pytest.mark.parametrize("path", DIALECTS)
 @pytest.mark.parametrize(("given", "words"), [
-    ([], "empty list"), (None, "`input`"), ("", "`input`"), (["a", "", "b"], "`input[1]`"), (["a", [1]], "`input[1]`"),
+    (["a", "", "b"], "`input[1]`"), (["a", [1]], "`input[1]`"),
     ([1, "a"], "`input[1]`"), ([[1], "a"], "`input[1]`"), ([[1], []], "`input[1]`"), ([[]], "`input[0]`"),
     ([True], "`input[0]`"), ([1, -1], "`input[1]`"), ([1.5], "`input[0]`"), ([[1, None]], "`input[0][1]`"),
     ({}, "an object"), (5, "a number"), ([None], "`input[0]`"), ([["a"]], "`input[0][0]`")])
@@ -88,6 +89,24 @@ def test_what_cannot_be_embedded_is_refused_by_its_place(gateway, path, given, w
     answer = ask(gateway, path, given)
     assert answer.status == 400 and words in is_error_of(DIALECTS[path], answer)
     assert gateway.child.received == []
+
+
+@pytest.mark.parametrize(("given", "words"), [([], "empty list"), (None, "`input`"), ("", "`input`")])
+def test_nothing_to_embed_is_refused(gateway, given, words):
+    answer = ask(gateway, "/v1/embeddings", given)
+    assert answer.status == 400 and words in is_error_of("openai", answer) and gateway.child.received == []
+
+
+@pytest.mark.parametrize(("path", "fields", "told"), [
+    *(("/api/embed", {"input": given}, {"model": EMBEDS, "embeddings": []}) for given in ([], None, "")),
+    ("/api/embeddings", {"prompt": ""}, {"embedding": []}), ("/api/embeddings", {}, {"embedding": []})])
+def test_clients_of_ollama_load_a_model_with_nothing_to_embed(gateway, path, fields, told):
+    answer = gateway.request("POST", path, {"model": EMBEDS, **fields})
+    assert (answer.status, answer.json(), gateway.child.received) == (200, told, [])
+    unloaded = gateway.request("POST", path, {"model": EMBEDS, "keep_alive": 0, **fields})
+    assert (unloaded.status, unloaded.json()) == (200, told)
+    assert [message["model"] for message in gateway.supervisor.notes("evict")][-1] == EMBEDS
+    assert gateway.request("POST", path, {"model": "nobody", **fields}).status == 404
 
 
 @pytest.mark.parametrize("path", DIALECTS)
@@ -296,7 +315,7 @@ def test_an_error_of_the_child_about_something_else_stays_what_it_is(gateway):
 def test_the_older_form_takes_one_text(gateway):
     answer = gateway.request("POST", "/api/embeddings", {"model": EMBEDS, "prompt": "abcdefghijkl", "options": {}})
     assert answer.json() == {"embedding": vector_of([1] * 8)}
-    for prompt in (None, "", ["a"], [1], 5):
+    for prompt in (["a"], [1], 5, {}):
         refused = gateway.request("POST", "/api/embeddings", {"model": EMBEDS, "prompt": prompt})
         assert refused.status == 400 and "`prompt`" in is_error_of("ollama", refused)
 

@@ -189,7 +189,7 @@ def test_errors_leave_the_connection_usable_once_the_body_was_read(gateway):
     with gateway.connect() as sock:
         for _ in range(2):
             sock.sendall(post("/api/chat", b'{"model":"nope","messages":[{"role":"user","content":"x"}]}'))
-            assert read_until(sock, b'installs one"}').startswith(b"HTTP/1.1 404 ")
+            assert read_until(sock, b'what is installed"}').startswith(b"HTTP/1.1 404 ")
 
 
 # -- knobs -----------------------------------------------------------------------------------------------

@@ -77,7 +77,8 @@ def test_ollama_has_the_call_before_the_end(gateway, turn, stream):
     answer = gateway.ask("ollama", tools=offered("ollama"), stream=stream)
     lines = ndjson(answer.body) if stream else [answer.json()]
     calls = [call["function"] for line in lines for call in line["message"].get("tool_calls", [])]
-    assert calls == [{"name": "f", "arguments": {"city": "Paris"}} for block in blocks if block["type"] == "tool_use"]
+    assert calls == [{"index": 0, "name": "f", "arguments": {"city": "Paris"}}
+                     for block in blocks if block["type"] == "tool_use"]
     assert [line["done"] for line in lines] == [False] * (len(lines) - 1) + [True]
     assert not (stream and lines[-1]["message"].get("tool_calls")), "after the end nobody looks"
     assert lines[-1]["done_reason"] == ("length" if reason == "max_tokens" else "stop")

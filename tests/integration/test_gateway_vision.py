@@ -3,6 +3,7 @@
 import base64
 import itertools
 import json
+import socket
 
 import pytest
 
@@ -120,6 +121,29 @@ def test_what_is_refused(gateway, asked, why):
     answer = ask(gateway, asked)
     assert answer.status == 400 and why in is_error_of(DIALECT[asked[0]], answer)
     assert len(gateway.child.received) == before
+
+
+@pytest.mark.parametrize("form", ["openai", "openai, a string", "ollama", "anthropic", "responses"])
+def test_no_place_that_a_client_names_is_visited(gateway, form):
+    with socket.create_server(("127.0.0.1", 0)) as place:
+        place.setblocking(False)
+        url = f"http://127.0.0.1:{place.getsockname()[1]}/x.png"
+        asked = {"openai": openai({"type": "image_url", "image_url": {"url": url}}),
+                 "openai, a string": openai({"type": "image_url", "image_url": url}), "ollama": ollama(url),
+                 "anthropic": anthropic({"type": "url", "url": url}), "responses": responses(url)}[form]
+        assert ask(gateway, asked).status == 400
+        with pytest.raises(BlockingIOError):
+            place.accept()
+
+
+@pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+def test_text_stays_before_and_after_the_picture(gateway, dialect):
+    path, body = SHOWN[dialect]
+    body = json.loads(json.dumps(body))
+    body["messages"][0]["content"].append({"type": "text", "text": "b"})
+    assert ask(gateway, (path, body)).status == 200
+    content = json.loads(gateway.child.received[-1].body)["messages"][-1]["content"]
+    assert [part.get("text", part["type"]) for part in content] == ["a", "image_url", "b"]
 
 
 def test_an_escape_hides_no_address(gateway):

@@ -84,7 +84,8 @@ def test_tags(daemon):
     for model in tags(daemon):
         assert model["model"] == model["name"] and model["size"] > 0
         assert re.fullmatch(r"[0-9a-f]{64}", model["digest"])
-        assert model["details"]["format"] == "gguf"
+        assert model["details"]["format"] == "gguf" and model["details"]["context_length"] == 4096
+        assert model["capabilities"] == ["completion"]
         is_time(model["modified_at"])
     assert len({model["digest"] for model in tags(daemon)}) == len(INSTALLED)
 

@@ -72,6 +72,22 @@ def test_a_schema_is_kept_whatever_the_model_thinks(daemon, model):
     assert bool(message.get("reasoning_content")) == (model == THINKER)
 
 
+def test_thoughts_that_are_wanted_in_the_text_stay_out_of_its_form(daemon):
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}
+    status, headers, value = ask(daemon, "/v1/chat/completions", model=THINKER, messages=MESSAGES, response_format=form,
+                                 reasoning_format="none")
+    assert (status, headers[RECEIPT]) == (200, "json_schema"), value
+    assert set(json.loads(value["choices"][0]["message"]["content"])) == {"mood", "n"}
+
+
+@pytest.mark.parametrize("how", [{}, {"reasoning_format": "none"}, {"chat_template_kwargs": {"enable_thinking": True}}])
+def test_a_grammar_of_the_clients_own_holds_the_text_and_not_the_thoughts(daemon, how):
+    status, headers, value = ask(daemon, "/v1/chat/completions", model=THINKER, messages=MESSAGES,
+                                 grammar='root ::= "yes"', **how)
+    assert (status, headers[RECEIPT]) == (200, "gbnf"), value
+    assert value["choices"][0]["message"] == {"role": "assistant", "content": "yes"}
+
+
 @pytest.mark.parametrize("model", [PLAIN, THINKER])
 def test_a_tool_is_forced_although_the_template_knows_none(daemon, model):
     tool = {"name": "set_mood", "input_schema": SCHEMA}

@@ -82,6 +82,8 @@ def test_a_stream_of_text_ends_before_the_model_sees(daemon):
     asker.join(100)
     ((red, tokens),) = got
     assert tokens == plain + 4 and len(children(daemon)) == 2
+    log = (daemon.home / ".local/share/blazar/run/daemon.log").read_text()
+    assert "tokens of its conversations again" in log and "not used and go" not in log, "what it has read goes over"
     told = explained(daemon)
     assert "--mmproj" in told["argv"] and told["plan"]["parts"][0]["beside"] > 100_000
     assert chat(daemon, RED)[0] == red and chat(daemon, BLUE)[0] != red and chat(daemon)[1] == plain
@@ -116,11 +118,15 @@ def test_capabilities_say_so(daemon):
 
 
 def test_a_broken_picture_is_the_clients_fault(daemon):
-    """Its head is that of a PNG, and the rest is noise: only the engine can tell."""
+    """Its head is that of a picture, and the rest is noise: only the engine can tell."""
     broken = base64.b64encode(base64.b64decode(RED)[:40] + b"noise").decode()
     status, answer = post(daemon, "/api/chat", {"model": SEES, "stream": False,
                                                 "messages": [{"role": "user", "content": "a", "images": [broken]}]})
-    assert status == 400, answer
+    assert status == 400 and "video_ffmpeg_dir" in answer["error"], answer
+    webp = {"type": "image_url", "image_url": {"url": "data:image/webp;base64,UklGRiIAAABXRUJQVlA4IBYAAAAwAQ=="}}
+    status, answer = post(daemon, "/v1/chat/completions", {"model": SEES, "messages": [
+        {"role": "user", "content": [webp]}]})
+    assert (status, answer["error"]["code"]) == (400, "media-unread"), answer
     assert chat(daemon, RED)[1] > 10
 
 

@@ -223,5 +223,6 @@ class FakeSupervisor:
         return {"row": None}
 
     def on_describe(self, message: Message) -> dict[str, Any]:
-        return {"model": {"name": message["model"], **MODEL, "template": "T", "parameters": "", "license": "MIT",
-                          "model_info": {"general.architecture": "llama"}, "source": "test"}}
+        facts = self.facts.get(message["model"], {})
+        return {"model": {"name": message["model"], **MODEL, **facts, "template": "T", "parameters": "",
+                          "license": "MIT", "model_info": {"general.architecture": "llama"}, "source": "test"}}

@@ -50,7 +50,7 @@ def test_answers_find_their_questions_in_any_order(ends):
 def test_a_refusal_arrives_as_the_same_error(ends):
     a, b, told = ends
     threading.Thread(target=lambda: b.refuse(told.get(timeout=5), ModelNotFound(name="x", near=""))).start()
-    with pytest.raises(ModelNotFound, match="'x' is not installed"):
+    with pytest.raises(ModelNotFound, match="'x' not found"):
         a.ask("describe", 5, model="x")
 
 

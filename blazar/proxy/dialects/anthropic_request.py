@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from blazar.errors import KnobRefused, RequestRefused, ThreadRefused
+from blazar.proxy.dialects import shape
 from blazar.proxy.dialects.anthropic_tools import tools
 from blazar.proxy.dialects.anthropic_turns import messages
 from blazar.proxy.dialects.fields import boolean, integer, mapping, number, refuse, strings
@@ -92,7 +93,7 @@ def _thinking(payload: Payload) -> Payload:
     kind = _one_of(thinking, "type", "thinking.", THINKING)
     if thinking.get("display") is not None:
         _one_of(thinking, "display", "thinking.", DISPLAYS)
-    asked: Payload = {"chat_template_kwargs": {"enable_thinking": kind != "disabled"}}
+    asked: Payload = shape.thinking(kind != "disabled")
     budget = integer(thinking, "budget_tokens", "thinking.")
     if budget is not None and budget < 1:
         refuse("thinking.budget_tokens", "a whole number, at least 1", budget)
@@ -105,8 +106,7 @@ def _output_config(payload: Payload) -> Payload:
     config = mapping(payload, "output_config")
     asked = _format(mapping(config, "format", "output_config."), "output_config.format.")
     if config.get("effort") is not None:
-        asked["chat_template_kwargs"] = {
-            "reasoning_effort": _one_of(config, "effort", "output_config.", EFFORTS)}
+        asked |= shape.thinking(effort=_one_of(config, "effort", "output_config.", EFFORTS))
     return asked
 
 
@@ -121,8 +121,7 @@ def _format(wanted: Payload, where: str) -> Payload:
     if wanted.get("type") != "json_schema":
         refuse(f"{where}type", "\"json_schema\"", wanted.get("type"))
     schema = mapping(wanted, "schema", where)
-    return {"response_format": {"type": "json_schema",
-                                "json_schema": {"name": "format", "strict": True, "schema": schema}}}
+    return {"response_format": shape.response_format(schema)}
 
 
 def _one_of(holder: Payload, name: str, where: str, allowed: tuple[str, ...]) -> str:

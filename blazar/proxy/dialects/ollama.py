@@ -24,7 +24,7 @@ def random_id() -> str:
 class OllamaDialect(Dialect):
     """Operations `chat` and `generate`, `embed` and the older `embeddings`.
 
-    A chat without messages or prompt only loads the model, or unloads it when its keep_alive is 0: it has
+    A request without messages, prompt or input only loads the model, or unloads it when its keep_alive is 0: it has
     `knobs["load_only"]`, nothing for the child, and `render` writes its answer.
     """
 
@@ -44,6 +44,8 @@ class OllamaDialect(Dialect):
         if operation in ollama_embed.OPERATIONS:
             exchange.stream, exchange.needs, exchange.num_ctx = False, "embedding", 0
             exchange.inputs = ollama_embed.inputs(operation, payload)
+            if exchange.inputs is None:
+                exchange.knobs["load_only"] = True
         elif _is_load_only(operation, payload):
             exchange.stream = False
             exchange.knobs["load_only"] = True
@@ -70,6 +72,8 @@ class OllamaDialect(Dialect):
         return OllamaTranslator(exchange, self._writer, Assembler(exchange.stops))
 
     def render(self, exchange: Exchange, answer: Answer) -> bytes:
+        if exchange.operation in ollama_embed.OPERATIONS:
+            return dumps(ollama_embed.nothing(exchange))
         if exchange.knobs.get("load_only"):
             return dumps(self._writer.loaded(exchange))
         return dumps(self._writer.whole(exchange, answer))

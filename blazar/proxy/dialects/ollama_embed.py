@@ -3,21 +3,29 @@
 from typing import Any
 
 from blazar.proxy.dialects.embed_inputs import dimensions, texts_or_tokens
-from blazar.proxy.dialects.fields import boolean, mapping, refuse
+from blazar.proxy.dialects.fields import boolean, mapping, text
 from blazar.proxy.exchange import Embedded, Exchange, Inputs
 
 OPERATIONS = ("embed", "embeddings")
 
 
-def inputs(operation: str, payload: dict[str, Any]) -> Inputs:
-    """What the request wants embedded; unless it says otherwise, what is too long is cut off. Raises RequestRefused."""
+def inputs(operation: str, payload: dict[str, Any]) -> Inputs | None:
+    """What the request wants embedded; unless it says otherwise, what is too long is cut off. None when there is
+    nothing: then the model is only loaded. Raises RequestRefused."""
     mapping(payload, "options")  # they shape a load, and loads are shaped by settings here
-    if operation == "embed":
-        return Inputs(texts_or_tokens(payload.get("input"), "input"), boolean(payload, "truncate", default=True),
-                      dimensions=dimensions(payload))
-    if not isinstance(payload.get("prompt"), str):
-        refuse("prompt", "the text to embed, a string", payload.get("prompt"))
-    return Inputs(texts_or_tokens(payload["prompt"], "prompt"), truncate=True)
+    if operation == "embeddings":
+        prompt = text(payload, "prompt")
+        return Inputs([prompt], truncate=True) if prompt else None
+    given = payload.get("input")
+    if given is None or given == "" or given == []:
+        return None
+    return Inputs(texts_or_tokens(given, "input"), boolean(payload, "truncate", default=True),
+                  dimensions=dimensions(payload))
+
+
+def nothing(exchange: Exchange) -> dict[str, Any]:
+    """The answer to a request that has nothing to embed."""
+    return {"embedding": []} if exchange.operation == "embeddings" else {"model": exchange.asked, "embeddings": []}
 
 
 def answer(exchange: Exchange, embedded: Embedded, elapsed_ns: int) -> dict[str, Any]:

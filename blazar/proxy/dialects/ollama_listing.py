@@ -6,14 +6,19 @@ from typing import Any
 
 from blazar.proxy.dialects.times import CENTURY, rfc3339
 
+LIKE = "0.33.0"
+"""The release of Ollama whose API this is."""
 
-def version(number: str) -> dict[str, Any]:
-    return {"version": number}
+
+def version() -> dict[str, Any]:
+    """GET /api/version: not our own number, since clients turn away servers below the release that they need."""
+    return {"version": LIKE}
 
 
 def tags(models: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """GET /api/tags; `models` are the snapshot's models by the name to show."""
-    return {"models": [{**_heading(name, entry), "size": entry["size"], "modified_at": entry["modified_at"]}
+    return {"models": [{**_heading(name, entry), "size": entry["size"], "modified_at": entry["modified_at"],
+                        "capabilities": list(entry["capabilities"])}
                        for name, entry in models.items()]}
 
 
@@ -52,9 +57,10 @@ def _heading(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
 def _details(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Clients decide on these: what the file does not tell is `unknown`, never empty."""
     family = entry.get("family") or entry.get("architecture") or "unknown"
+    lengths = {key: entry[key] for key in ("context_length", "embedding_length") if entry.get(key)}
     return {"parent_model": "", "format": entry.get("format") or "gguf", "family": family, "families": [family],
             "parameter_size": entry.get("parameter_size") or "unknown",
-            "quantization_level": entry.get("quantization") or "unknown"}
+            "quantization_level": entry.get("quantization") or "unknown", **lengths}
 
 
 def _facts(model: Mapping[str, Any]) -> dict[str, Any]:

@@ -103,13 +103,14 @@ class Writer:
 
     def split_calls(self, answer: Answer) -> tuple[list[dict[str, Any]], str]:
         """The calls whose arguments are an object, and the others as the model wrote them, for the reader to see."""
-        calls, raw = [], []
+        calls: list[dict[str, Any]] = []
+        raw = []
         for call in answer.tool_calls:
             arguments = arguments_of(call)
             if arguments is None:
                 raw.append(f"{call.name}({call.arguments})")
             else:
-                function = {"name": call.name, "arguments": arguments}
+                function = {"index": len(calls), "name": call.name, "arguments": arguments}
                 calls.append({"id": call.id or self._new_id(), "function": function})
         return calls, "\n".join(raw)
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from blazar.errors import RequestRefused
 from blazar.proxy.assemble import arguments_of
 from blazar.proxy.dialects import images
 from blazar.proxy.dialects.fields import boolean, integer, mapping, objects, refuse, strings, text
@@ -12,6 +11,8 @@ from blazar.proxy.exchange import ToolCall
 from blazar.proxy.json import dumps
 
 MOST_LOGPROBS = 20
+LEVELS = ("low", "medium", "high", "max")
+"""How hard a model may be asked to think."""
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 
 
@@ -31,9 +32,9 @@ def messages(payload: dict[str, Any]) -> list[dict[str, Any]]:
     count = 0
     for position, message in enumerate(objects(payload, "messages")):
         where = f"messages[{position}]."
-        role = text(message, "role", where)
+        role = text(message, "role", where).lower()
         if role not in ROLES:
-            refuse(f"{where}role", "system, user, assistant or tool", role)
+            refuse(f"{where}role", "system, user, assistant or tool", message.get("role"))
         turn = {"role": ROLES[role], "content": content_of(text(message, "content", where), message, where)}
         if role == "assistant":
             if text(message, "thinking", where):
@@ -72,7 +73,15 @@ def chat_logprobs(payload: dict[str, Any]) -> dict[str, Any]:
 def shape_of(payload: dict[str, Any]) -> dict[str, Any]:
     """What `format` and `think` ask."""
     constraint = response_format(payload.get("format"))
-    return {**({"response_format": constraint} if constraint else {}), **thinking(payload.get("think"))}
+    return {**({"response_format": constraint} if constraint else {}), **_think(payload.get("think"))}
+
+
+def _think(wanted: Any) -> dict[str, Any]:
+    if wanted is None or isinstance(wanted, bool):
+        return thinking(wanted)
+    if wanted not in LEVELS:
+        refuse("think", "true, false, \"low\", \"medium\", \"high\" or \"max\"", wanted)
+    return thinking(True, wanted)
 
 
 def content_of(words: str, holder: dict[str, Any], where: str) -> str | list[dict[str, Any]]:
@@ -122,8 +131,7 @@ def _answered(message: dict[str, Any], open_calls: list[dict[str, Any]], where: 
         if call["id"] == given if given else name in ("", call["function"]["name"]):
             open_calls.remove(call)
             return {"tool_call_id": call["id"], "name": name or call["function"]["name"]}
-    if not given and not name:
-        raise RequestRefused(f"`{where[:-1]}` is a tool's result, but no call before it waits for one")
-    return {"tool_call_id": given or f"call_{name}", "name": name}
+    # Clients that cut long histories off leave results whose calls are gone; some send neither names nor ids.
+    return {"tool_call_id": given or f"call_{name or 'lost'}", **({"name": name} if name else {})}
 
 

@@ -7,6 +7,7 @@ from blazar.errors import KnobRefused, RequestRefused
 from blazar.proxy.dialects import responses_items
 from blazar.proxy.dialects.fields import boolean, integer, mapping, metadata, number, objects, refuse, strings, text
 from blazar.proxy.dialects.responses_items import Item
+from blazar.proxy.dialects.shape import thinking
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 LOGPROBS = "message.output_text.logprobs"
@@ -116,9 +117,7 @@ def _reasoning(payload: dict[str, Any]) -> dict[str, Any]:
         return {}
     if effort not in EFFORTS:
         refuse("reasoning.effort", ", ".join(EFFORTS), effort)
-    if effort == "none":
-        return {"chat_template_kwargs": {"enable_thinking": False}}
-    return {"chat_template_kwargs": {"enable_thinking": True, "reasoning_effort": effort}}
+    return thinking(False) if effort == "none" else thinking(True, effort)
 
 
 def _text_format(payload: dict[str, Any]) -> dict[str, Any]:

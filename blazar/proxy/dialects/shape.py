@@ -1,14 +1,9 @@
-"""What a client asks of an answer's form, in the child's fields: `format` (JSON, or a schema) and `think`.
-
-Ollama's words are the plainest of the three dialects; whoever has others brings them into these first.
-"""
+"""What a client asks of an answer's form, in the child's fields: Ollama's `format` (JSON, or a schema), and how each
+dialect's word for thinking reaches the chat template."""
 
 from typing import Any
 
 from blazar.proxy.dialects.fields import refuse
-
-LEVELS = ("low", "medium", "high")
-"""How hard a model may be asked to think."""
 
 
 def response_format(wanted: Any) -> dict[str, Any] | None:
@@ -30,12 +25,8 @@ def json_schema(wanted: Any) -> dict[str, Any] | None:
     return wanted if isinstance(wanted, dict) else {"type": "object"}
 
 
-def thinking(wanted: Any) -> dict[str, Any]:
-    """The child's fields for `think`: whether the model thinks first, and how hard; its chat template reads them."""
-    if wanted is None:
-        return {}
-    if isinstance(wanted, bool):
-        return {"chat_template_kwargs": {"enable_thinking": wanted}}
-    if wanted not in LEVELS:
-        refuse("think", "true, false, \"low\", \"medium\" or \"high\"", wanted)
-    return {"chat_template_kwargs": {"enable_thinking": True, "reasoning_effort": wanted}}
+def thinking(on: bool | None = None, effort: str = "") -> dict[str, Any]:
+    """The child's fields that say whether the model thinks before it answers, None = as it does by itself, and how
+    hard; its chat template reads them."""
+    values = {**({} if on is None else {"enable_thinking": on}), **({"reasoning_effort": effort} if effort else {})}
+    return {"chat_template_kwargs": values} if values else {}

@@ -21,6 +21,7 @@ REFUSED = {
     # field: (why it cannot be, what to do instead)
     "quantize": ("a model is made of the files as they are", "run `blazar quantize` on the file first"),
     "quantization": ("a model is made of the files as they are", "run `blazar quantize` on the file first"),
+    "draft_quantize": ("a model is made of the files as they are", "run `blazar quantize` on the file first"),
     "remote_host": ("models run on this machine", "leave it out"),
     "draft_files": ("no engine here takes a draft from a client", "leave it out"),
 }

@@ -6,7 +6,7 @@ from blazar.proxy.exchange import ClientGone, Embedded, Exchange, Reply, Usage
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.meter import estimated
 from blazar.proxy.request import Request
-from blazar.proxy.resources.exchanges import opened
+from blazar.proxy.resources.exchanges import load_only, opened
 from blazar.proxy.routes import Route
 from blazar.proxy.token_embedder import TokenEmbedder
 from blazar.proxy.vectors import shortened
@@ -22,7 +22,11 @@ def embed(gateway: Gateway, request: Request, route: Route) -> None:
         return exchange.answer(exchange.dialect.render_embedded(exchange, embedded),
                                Usage(prompt_tokens=embedded.prompt_tokens))
 
-    gateway.pipeline(route.stages, ask)(opened(gateway, request, route))
+    exchange = opened(gateway, request, route)
+    if exchange.knobs.get("load_only"):
+        load_only(gateway, exchange)
+    else:
+        gateway.pipeline(route.stages, ask)(exchange)
 
 
 def _embedder(gateway: Gateway, exchange: Exchange) -> Embedder:

@@ -1,7 +1,8 @@
-"""What the resources that serve exchanges share: how one is opened."""
+"""What the resources that serve exchanges share: how one is opened, and what becomes of one that asks nothing."""
 
-from blazar.proxy.exchange import Exchange
+from blazar.proxy.exchange import Answer, Exchange, Reply
 from blazar.proxy.gateway import Gateway
+from blazar.proxy.pipeline import LOADING, UNLOADING
 from blazar.proxy.request import Request
 from blazar.proxy.routes import Route
 
@@ -19,3 +20,20 @@ def opened(gateway: Gateway, request: Request, route: Route) -> Exchange:
     if request.facts.knobs:
         exchange.knobs.update(request.facts.knobs)
     return exchange
+
+
+def load_only(gateway: Gateway, exchange: Exchange) -> None:
+    """Load the model, or unload it when that is what the exchange's keep_alive says, and say that it is done."""
+    if exchange.keep_alive == 0:
+        gateway.pipeline(UNLOADING, lambda unloading: _unload(gateway, unloading))(exchange)
+    else:
+        gateway.pipeline(LOADING, _say_done)(exchange)
+
+
+def _unload(gateway: Gateway, exchange: Exchange) -> Reply:
+    gateway.supervisor.evict(exchange.model)
+    return _say_done(exchange)
+
+
+def _say_done(exchange: Exchange) -> Reply:
+    return exchange.answer(exchange.dialect.render(exchange, Answer()))

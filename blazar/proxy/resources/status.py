@@ -19,7 +19,7 @@ def root(gateway: Gateway, request: Request, route: Route) -> None:
 
 
 def version(gateway: Gateway, request: Request, route: Route) -> None:
-    request.answer(200, dumps(ollama_listing.version(__version__)))
+    request.answer(200, dumps(ollama_listing.version()))
 
 
 def healthz(gateway: Gateway, request: Request, route: Route) -> None:

@@ -19,6 +19,7 @@ class Name:
         exchange.context_length = model.get("context_length") or 0
         if exchange.num_ctx and exchange.context_length:
             exchange.num_ctx = min(exchange.num_ctx, exchange.context_length)
-        sampler = self._overlays.of(exchange.model).get("sampler_defaults")
+        settings = self._overlays.of(exchange.model)
+        sampler = settings.get("sampler_defaults")
         if "defaults" in model or sampler:
             self._preset.add(exchange, model.get("defaults") or {}, sampler or {})

@@ -20,7 +20,8 @@ class Resolve:
         self._overlays = Overlays(config)
 
     def __call__(self, exchange: Exchange) -> None:
-        replicas = self._overlays.of(exchange.model).get("replicas") or 1
+        settings = self._overlays.of(exchange.model)
+        replicas = settings.get("replicas") or 1
         exchange.place = exchange.model if replicas == 1 else self._choose(exchange, replicas)
         exchange.endpoint = self._directory.reads(exchange.place, exchange.num_ctx)
 

@@ -9,7 +9,8 @@ from typing import Any
 from blazar.config.config import Config
 from blazar.config.effective import Overlays
 from blazar.errors import KnobRefused
-from blazar.proxy.dialects.fields import refuse, text
+from blazar.proxy.dialects.fields import mapping, refuse, text
+from blazar.proxy.dialects.shape import thinking
 from blazar.proxy.exchange import Exchange
 from blazar.proxy.grammar import Envelopes, grammar
 from blazar.proxy.json import dumps
@@ -21,6 +22,8 @@ from blazar.proxy.sentinel import Sentinel
 from blazar.proxy.structured import ASKS, ENFORCE, Constraint, constrain, demands, functions_of
 
 CHAT = "/v1/chat/completions"
+APART, MIXED = "deepseek", ("none", "deepseek-legacy")
+"""The `reasoning_format` that keeps thoughts out of the text; those that put them where no form allows them."""
 
 
 class Structure:
@@ -32,6 +35,7 @@ class Structure:
         self._watches: bool = config.sentinel
         self._enforces: bool = config.sentinel_enforce
         self._strict = config.decode_policy == "strict"
+        self._reasoning_format: str = config.reasoning_format
 
     def __call__(self, exchange: Exchange) -> None:
         if exchange.dialect.name == "ollama":
@@ -42,7 +46,10 @@ class Structure:
 
     def _constrain(self, exchange: Exchange) -> None:
         asked = self._reader.whole(exchange.upstream_body)
-        constraint, amended = constrain(asked, chat=exchange.upstream_path == CHAT)
+        chat = exchange.upstream_path == CHAT
+        constraint, amended = constrain(asked, chat)
+        if constraint is not None and chat:
+            amended = self._without_thoughts(amended, constraint)
         if amended is not asked:
             exchange.upstream_body = dumps(amended)
         if constraint is None:
@@ -52,6 +59,12 @@ class Structure:
         sentinel = self._sentinel(exchange, constraint)
         if constraint.tool or sentinel is not None:
             exchange.reshaping = Reshaping(constraint.tool, sentinel, exchange.stops)
+
+    def _without_thoughts(self, asked: dict[str, Any], constraint: Constraint) -> dict[str, Any]:
+        """The request with what keeps thoughts out of a text that has a form; itself when nothing is needed."""
+        if (asked.get("reasoning_format") or self._reasoning_format) in MIXED:
+            asked = {**asked, "reasoning_format": APART}
+        return _thoughtless(asked) if constraint.kind == "gbnf" else asked
 
     def _sentinel(self, exchange: Exchange, constraint: Constraint) -> Sentinel | None:
         """Who judges the answer; what is written in a grammar of the client's own, nobody does."""
@@ -78,7 +91,8 @@ class Structure:
 
     def _cap(self, exchange: Exchange) -> None:
         """Raw completions end somewhere, whatever the model thinks."""
-        own = self._overlays.of(exchange.model).get("raw_lane_max_tokens")
+        settings = self._overlays.of(exchange.model)
+        own = settings.get("raw_lane_max_tokens")
         most = self._config.raw_lane_max_tokens if own is None else own
         asked = self._reader.whole(exchange.upstream_body)
         limit = asked.get("max_tokens")
@@ -96,10 +110,15 @@ class Structure:
             for position, function in functions_of(asked)]
         asked["grammar"] = grammar(names, may_speak=_was_answered(asked))
         asked["tool_choice"] = "none"  # llama-server takes no grammar beside tools that it looks after itself
-        asked["chat_template_kwargs"] = {**(asked.get("chat_template_kwargs") or {}), "enable_thinking": False}
-        exchange.upstream_body = dumps(asked)
+        exchange.upstream_body = dumps(_thoughtless(asked))
         exchange.headers.append(structured("gbnf"))
         exchange.reshaping = Envelopes()
+
+
+def _thoughtless(asked: dict[str, Any]) -> dict[str, Any]:
+    """The request for a model that is not to think: a grammar begins with its very first word."""
+    values = {**mapping(asked, "chat_template_kwargs"), **thinking(False)["chat_template_kwargs"]}
+    return {**asked, "chat_template_kwargs": values}
 
 
 def _was_answered(asked: dict[str, Any]) -> bool:

@@ -10,6 +10,7 @@ from typing import Protocol
 MAX_LINE = 4096
 """Bytes of the longest chunk-size or trailer line."""
 MAX_TRAILER = 16384
+HEXADECIMAL = b"0123456789abcdefABCDEF"
 
 
 class BadFraming(Exception):
@@ -86,7 +87,9 @@ class ChunkedFraming:
     def feed(self, data: bytes) -> bytes:
         if self.at_boundary:  # most pieces of a stream are one whole chunk
             end = data.find(b"\r\n", 0, 18)
-            if end > 0 and (size := _size(data[:end])) and len(data) == end + size + 4 and data[-2:] == b"\r\n":
+            digits = data[:end]
+            if end > 0 and not digits.strip(HEXADECIMAL) and len(data) == end + int(digits, 16) + 4 > end + 4 \
+                    and data.endswith(b"\r\n"):
                 return data[end + 2:-2]
         return self._feed_slowly(data)
 
@@ -149,7 +152,7 @@ class ChunkedFraming:
 
 def _size(digits: bytes) -> int | None:
     """The chunk size in `digits`, or None when they are not 1 to 15 plain hexadecimal digits."""
-    if not 1 <= len(digits) <= 15 or digits.strip(b"0123456789abcdefABCDEF"):
+    if not 1 <= len(digits) <= 15 or digits.strip(HEXADECIMAL):
         return None
     return int(digits, 16)
 

@@ -7,7 +7,7 @@ the answer ended cleanly.
 import contextlib
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from gevent import Timeout
@@ -143,7 +143,7 @@ class Call:
     def relay(self, sink: Sink) -> None:
         """Move the body to the client as it comes, chunk framing included. Raises as `pieces` does, and ClientGone."""
         head = self.head
-        take = self._take_framed if head.chunked else self._take
+        take = self._following(as_it_came=head.chunked)
         rest, self._rest = self._rest, b""
         if rest:
             sink.write(take(rest))
@@ -163,11 +163,11 @@ class Call:
 
     def pieces(self) -> Iterator[tuple[bytes, bytes]]:
         """The body as it comes: (wire bytes, payload in them). Raises ChildClosed when the child ends it early."""
-        framing = self.head.framing
+        framing, take = self.head.framing, self._following()
         data, self._rest = self._rest, b""
         while not framing.ended:
             if data:
-                yield data, self._take(data)
+                yield data, take(data)
             if not framing.ended:
                 try:
                     data = self._receive()
@@ -176,18 +176,17 @@ class Call:
                         return
                     raise ChildClosed from error
 
-    def _take(self, data: bytes) -> bytes:
-        """Follow the next bytes of the body; the payload in them."""
-        framing = self.head.framing
-        payload = framing.feed(data)
-        self.meter.add(payload, time.monotonic())
-        if not framing.clean and framing.ended:
-            raise BadFraming("more bytes than its body has")
-        return payload
+    def _following(self, as_it_came: bool = False) -> Callable[[bytes], bytes]:
+        """What follows the body: it is shown the next bytes, and gives the payload in them, or those `as_it_came`."""
+        framing, meter, now = self.head.framing, self.meter, time.monotonic
 
-    def _take_framed(self, data: bytes) -> bytes:
-        self._take(data)
-        return data
+        def follow(data: bytes) -> bytes:
+            payload = framing.feed(data)
+            meter.add(payload, now())
+            if framing.ended and not framing.clean:
+                raise BadFraming("more bytes than its body has")
+            return data if as_it_came else payload
+        return follow
 
     def settle(self) -> None:
         """Have the end of an answer whose content is known already read, for a moment, so the connection can be kept.

@@ -14,7 +14,8 @@ ALL_TOGETHER = 4 * 1024**3
 DISK_LEFT = 1024**3
 """Bytes that saving leaves free on the disk."""
 TOLD = {"digest": "another file of the model", "build": "another engine build", "ctx": "another context",
-        "cache_type_k": "another type of KV cache", "cache_type_v": "another type of KV cache", "flags": "other flags"}
+        "projector": "another projector", "cache_type_k": "another type of KV cache",
+        "cache_type_v": "another type of KV cache", "flags": "other flags"}
 """What it means that a bank and a child differ in a field of their origin."""
 
 
@@ -35,8 +36,10 @@ def decide(now: float, snapshot: Snapshot) -> list[Save]:
 
 
 def difference(bank: Mapping[str, object], child: Mapping[str, object]) -> str:
-    """Why a bank of one origin is nothing for a child of another; empty when it is."""
-    return next((words for field, words in TOLD.items() if bank.get(field) != child.get(field)), "")
+    """Why a bank of one origin is nothing for a child of another; empty when it is. What was read without a projector
+    is the same with one."""
+    return next((words for field, words in TOLD.items()
+                 if bank.get(field) != child.get(field) and (bank.get(field) or field != "projector")), "")
 
 
 def refusal(size: int, free: int) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from blazar.errors import ChildFailed, ChildRefused, PromptTooLong
+from blazar.errors import ChildFailed, ChildRefused, MediaUnread, PromptTooLong
 from blazar.proxy.child_errors import child_error
 from blazar.proxy.exchange import Exchange
 
@@ -23,6 +23,7 @@ def exchange():
     ({"message": "image input is not supported - hint: ...", "code": 500}, 500, ChildRefused, 400),
     ({"message": "While executing CallExpression at line 3:\nError: Jinja Exception: Roles must alternate",
       "code": 500}, 500, ChildRefused, 400),
+    ({"message": "Failed to load image or audio file", "code": 500}, 500, MediaUnread, 400),
     ("only words", 503, ChildFailed, 502),
     (None, 400, ChildRefused, 400),
     ({"message": 7, "code": "x"}, 422, ChildRefused, 422),

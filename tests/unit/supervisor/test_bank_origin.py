@@ -51,6 +51,7 @@ def test_what_makes_it_another_one(launch, tmp_path):
     assert differs(launch, *same) == set()
     tuned = ("--ubatch-size", "1024", "--spec-type", "ngram-mod", "--lookup-cache-dynamic", "f")
     assert differs(launch, *FLAGS, *tuned) == set(), "what is changed while the daemon runs"
+    assert differs(launch, *FLAGS, "--mmproj", "p.gguf") == {"projector"}
     assert differs(launch, *FLAGS[:-1], "off") == {"flags"}
     assert differs(replace(launch, facts={"digest": "e"})) == {"digest"}
     assert differs(replace(launch, settings={**SETTINGS, "cache_type_k": "f16"})) == {"cache_type_k"}

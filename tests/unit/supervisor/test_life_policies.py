@@ -43,6 +43,13 @@ def test_a_bank_is_for_a_child_of_the_same_origin(change, why):
     assert session_bank.difference({**ORIGIN, **change}, ORIGIN) == why
 
 
+@pytest.mark.parametrize("bank, child, why", [
+    ("", "", ""), (None, "", ""), ("", "p", ""), (None, "p", ""), ("p", "p", ""), ("p", "q", "another projector"),
+    ("p", "", "another projector")])
+def test_a_child_that_sees_has_what_it_read_before_it_did(bank, child, why):
+    assert session_bank.difference({**ORIGIN, "projector": bank}, {**ORIGIN, "projector": child}) == why
+
+
 @pytest.mark.parametrize("size, free, why", [
     (LARGEST, 10 * GIB, ""), (LARGEST + 1, 10 * GIB, "it is larger than 512 MiB"),
     (1000, DISK_LEFT + 1000, ""), (1000, DISK_LEFT + 999, "the disk is nearly full"),

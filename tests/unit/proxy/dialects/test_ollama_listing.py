@@ -12,7 +12,7 @@ ENTRY = {"name": "solo:q4_0", "size": 1000, "digest": "ab" * 32, "modified_at": 
          "parameter_size": "134.5M", "quantization": "Q4_1", "context_length": 8192, "capabilities": ["completion"],
          "embedding_length": 576}
 DETAILS = {"parent_model": "", "format": "gguf", "family": "llama", "families": ["llama"], "parameter_size": "134.5M",
-           "quantization_level": "Q4_1"}
+           "quantization_level": "Q4_1", "context_length": 8192, "embedding_length": 576}
 ENDPOINT = Endpoint("solo:q4_0#1", "solo:q4_0", ("127.0.0.1", 1), None, "llamacpp", 1, 1, 2048, 5000, 0, 300.0, 0.0)
 NOW = 1767225600.0
 
@@ -20,7 +20,7 @@ NOW = 1767225600.0
 def test_tags():
     assert ollama_listing.tags({"solo:q4_0": ENTRY}) == {"models": [{
         "name": "solo:q4_0", "model": "solo:q4_0", "size": 1000, "digest": "ab" * 32,
-        "modified_at": "2026-01-01T00:00:00Z", "details": DETAILS}]}
+        "modified_at": "2026-01-01T00:00:00Z", "details": DETAILS, "capabilities": ["completion"]}]}
 
 
 def test_show():
@@ -50,8 +50,10 @@ def test_ps(expires_at, wanted):
                       "size_vram": 0, "context_length": 2048}
 
 
-def test_version():
-    assert ollama_listing.version("1.2.3") == {"version": "1.2.3"}
+@pytest.mark.parametrize("demanded", [(0, 6, 4), (0, 14, 2)])
+def test_version_is_one_that_clients_accept(demanded):
+    """VS Code turns away servers below the first, some agents those below the second."""
+    assert tuple(map(int, ollama_listing.version()["version"].split("."))) >= demanded
 
 
 def test_the_official_client_reads_them():

@@ -110,8 +110,9 @@ def test_no_part_of_an_answer_is_lost_and_no_cut_matters(seed):
     messages = [piece["message"] for piece in pieces]
     for field, value in (("content", text), ("thinking", thinking)):
         assert "".join(message.get(field, "") for message in messages) == whole["message"].get(field, "") == value
-    assert [one["function"] for message in messages for one in message.get("tool_calls", [])] == calls
-    assert [one["function"] for one in whole["message"].get("tool_calls", [])] == calls
+    called = [one["function"] for message in messages for one in message.get("tool_calls", [])]
+    assert called == [one["function"] for one in whole["message"].get("tool_calls", [])]
+    assert called == [{"index": place, **call} for place, call in enumerate(calls)]
     assert [token["token"] for piece in pieces for token in piece.get("logprobs", [])] == likely
     assert [token["token"] for token in whole.get("logprobs", [])] == likely
 

@@ -50,8 +50,8 @@ def test_calls_come_whole_before_the_end():
     """FC-06, FC-07, FC-08: arguments are objects, empty ones {}, whatever reason the child gave."""
     data = sse([chunk("so"), chunk(tool_calls=[call(0, '{"x":', "a", "f")]), chunk(tool_calls=[call(1, "", None, "g")]),
                 chunk(tool_calls=[call(0, "1}")]), chunk(reason="stop")])
-    calls = [{"id": "a", "function": {"name": "f", "arguments": {"x": 1}}},
-             {"id": "call_new0", "function": {"name": "g", "arguments": {}}}]
+    calls = [{"id": "a", "function": {"index": 0, "name": "f", "arguments": {"x": 1}}},
+             {"id": "call_new0", "function": {"index": 1, "name": "g", "arguments": {}}}]
     lines = ndjson(streamed(exchange(), data))
     assert lines[1] == {**message("", tool_calls=calls), "done": False}
     assert [line["done"] for line in lines] == [False, False, True] and lines[2]["done_reason"] == "stop"

@@ -75,7 +75,6 @@ def test_nulls_are_absent():
     ({"format": "yaml"}, '`format` must be "json" or a JSON schema, not "yaml"'), ({"format": 7}, "not 7"),
     ({"think": "much"}, "`think`"), ({"think": 1}, "`think`"), ({"tools": {}}, "`tools`"),
     ({"tools": [{"function": {"parameters": {"properties": ["x"]}}}]}, "properties` must be an object"),
-    ({"messages": [{"role": "tool", "content": "x"}]}, "no call before it"),
     ({"messages": [{"role": "user", "content": "x", "images": ["!!!"]}]},
      r"`messages\[0\].images\[0\]` is not base64")])
 def test_refusals_name_the_field(fields, why):
@@ -119,7 +118,7 @@ def test_format():
 
 @pytest.mark.parametrize(("think", "kwargs"), [
     (True, {"enable_thinking": True}), (False, {"enable_thinking": False}),
-    ("high", {"enable_thinking": True, "reasoning_effort": "high"})])
+    *((level, {"enable_thinking": True, "reasoning_effort": level}) for level in ("low", "high", "max"))])
 def test_think(think, kwargs):
     assert asked(messages=HELLO, think=think)["chat_template_kwargs"] == kwargs
 
@@ -129,7 +128,7 @@ def test_think(think, kwargs):
 
 def test_the_developer_is_the_system_and_null_is_empty():
     turns = asked(messages=[{"role": "developer", "content": "Be brief."}, {"role": "assistant", "content": None,
-                  "thinking": "hm"}, {"role": "user", "content": "\ud800"}])["messages"]
+                  "thinking": "hm"}, {"role": "User", "content": "\ud800"}])["messages"]
     assert turns == [{"role": "system", "content": "Be brief."}, {"role": "assistant", "content": "",
                      "reasoning_content": "hm"}, {"role": "user", "content": "\ufffd"}]
 
@@ -169,6 +168,14 @@ def test_results_in_another_order_and_twice_the_same_tool():
         {"role": "tool", "tool_name": "f", "content": "2"}])["messages"]
     ids = [call["id"] for call in turns[0]["tool_calls"]]
     assert [turn["tool_call_id"] for turn in turns[1:]] == [ids[1], ids[0], ids[2]]
+
+
+def test_results_whose_calls_were_cut_off_with_the_beginning_of_the_history():
+    turns = asked(messages=[{"role": "tool", "content": "a"}, {"role": "tool", "content": "b", "tool_name": "f"},
+                            {"role": "tool", "content": "c", "tool_call_id": "7"}])["messages"]
+    assert turns == [{"role": "tool", "content": "a", "tool_call_id": "call_lost"},
+                     {"role": "tool", "content": "b", "tool_call_id": "call_f", "name": "f"},
+                     {"role": "tool", "content": "c", "tool_call_id": "7"}]
 
 
 def test_ids_that_are_given_are_kept():
