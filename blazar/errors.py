@@ -613,6 +613,27 @@ class DailyQuotaExceeded(QuotaExceeded):
     slug = "daily-quota-exceeded"
 
 
+class Saturated(BlazarError):
+    """server busy: {model} has no slot free; try again in {wait}"""
+
+    slug = "saturated"
+    status = 503
+
+
+class QueueFull(Saturated):
+    """server busy, please try again in {wait}: {count} requests wait for {model} already, and max_queued allows no
+    more"""
+
+    slug = "queue-full"
+
+
+class QueueTimeout(Saturated):
+    """server busy, please try again in {wait}: this request has waited for {model} as long as queue_timeout_secs
+    allows ({limit}), and others still came first"""
+
+    slug = "queue-timeout"
+
+
 class RouteNotFound(BlazarError):
     """nothing is served at {method} {path}"""
 

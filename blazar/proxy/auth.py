@@ -51,6 +51,10 @@ class KeyRing:
         """What each API key may do, by its name."""
         return ((key.name, key.limits) for key in self._keys)
 
+    def lightest(self) -> float:
+        """The least weight that a key has; 1 without any."""
+        return min((key.limits.weight for key in self._keys), default=1.0)
+
     def identify(self, headers: Mapping[str, str]) -> ApiKey | None:
         """The API key of a request's head (lower-case names); None when keys are off. Raises Unauthenticated."""
         if not self._keys:

@@ -14,7 +14,7 @@ from blazar.proxy.rates import RATE_HEADERS
 
 MAX_AGE = "600"
 """Seconds for which a browser may remember a preflight."""
-EXPOSED = ", ".join(("X-Request-Id", "Retry-After", *RATE_HEADERS))
+EXPOSED = ", ".join(("X-Request-Id", "Retry-After", "X-Blazar-Queue-Position", *RATE_HEADERS))
 
 _LOCAL = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\]|0\.0\.0\.0)(:\d{1,5})?")
 _APPLICATION = re.compile(r"(app|file|tauri|vscode-webview|vscode-file)://[!-~]*")

@@ -249,6 +249,12 @@ class Exchange:
     """When its client was last sent a sign of life."""
     load_ns: int = 0
     """Nanoseconds spent waiting for the model to load."""
+    queue_ns: int = 0
+    """Nanoseconds spent waiting for a slot of a child that was ready."""
+    waits: str = ""
+    """What it waits for at this moment: a `load`, a `slot`, or neither."""
+    background: bool = False
+    """Nobody waits for its answer: it is one of a batch, and everybody else goes first."""
     context_length: int = 0
     """Tokens that the model can read; 0 when unknown."""
     prompt_tokens: int = 0

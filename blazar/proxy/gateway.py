@@ -26,6 +26,7 @@ from blazar.proxy.heartbeat import Heartbeat
 from blazar.proxy.hosts import HostCheck
 from blazar.proxy.json_scan import BodyReader
 from blazar.proxy.ledger import Ledger
+from blazar.proxy.parking import Parking
 from blazar.proxy.pipeline import Forward, Stage, Step, compose
 from blazar.proxy.preset import Preset
 from blazar.proxy.readiness import Readiness
@@ -35,6 +36,7 @@ from blazar.proxy.stages.auth import Auth
 from blazar.proxy.stages.capability import Capability
 from blazar.proxy.stages.charge import Charge
 from blazar.proxy.stages.knobs import knobs
+from blazar.proxy.stages.lease import Lease
 from blazar.proxy.stages.media import Media
 from blazar.proxy.stages.name import Name
 from blazar.proxy.stages.preflight import Preflight
@@ -52,6 +54,8 @@ from blazar.tls import server_context
 
 TICK = 1.0
 """Seconds between beats, reports and sweeps."""
+LONGEST_LOAD = 600.0
+"""Seconds that an engine may take to load, where `model_load_timeout_secs` does not say."""
 
 log = logging.getLogger("blazar.proxy")
 
@@ -93,7 +97,11 @@ class Gateway:
             ResponsesDialect(reader))}
         self.dispatch = self._dispatch(config, reader)
         self._heartbeat = Heartbeat(config.sse_ping_interval)
-        ready = Readiness(supervisor, directory)
+        patience = float(config.queue_timeout_secs)
+        self.parking = Parking(config.max_queued, patience, self.keys.lightest(), ledger.now, self.metrics)
+        self.metrics.parked.read = self.parking.waiting
+        ready = Readiness(supervisor, directory, ledger, self.parking,
+                          patience + (config.model_load_timeout_secs or LONGEST_LOAD), self.metrics)
         self._answering: dict[tuple[frozenset[str], str], Forward] = {}
         self._stages: dict[str, Stage | Step] = {
             "trace": Trace(ledger, self.metrics, self.audit), "name": Name(directory, Preset(reader), config),
@@ -104,7 +112,7 @@ class Gateway:
             "retry": Retry(directory, self.metrics), "charge": Charge(ledger.accounts, self.metrics),
             "resolve": Resolve(directory, ledger, config),
             "preflight": Preflight(ready, self.dispatch.fetch, config.prompt_preflight),
-            "admission": Admission(ledger, supervisor, ready, self.metrics)}
+            "lease": Lease(ready), "admission": Admission(ledger, ready, self.parking, self.metrics)}
 
     def _dispatch(self, config: Config, reader: BodyReader) -> Dispatch:
         limit = config.child_header_timeout_secs or None
@@ -180,6 +188,7 @@ class Gateway:
                 living = self.directory.child_ids()
                 self.pool.sweep(living)
                 self.ledger.forget(living)
+                self.parking.refresh(self.directory.endpoints.values(), self.directory.workers, self.ledger.drains)
                 self._heartbeat.beat(self.ledger.now(), self.ledger.exchanges())
                 if self.audit is not None:
                     self.audit.tick()

@@ -68,6 +68,10 @@ class Ledger:
         if self._counts.get(child_id, _Count()).in_flight == 0:
             self._acknowledge(drain)
 
+    def drains(self, child_id: str) -> bool:
+        """Whether the child is to go once its leases are back."""
+        return child_id in self._drains
+
     def forget(self, living: set[str]) -> None:
         """Drop what is kept of children that are gone: idle, and not among `living`."""
         now = self._clock()

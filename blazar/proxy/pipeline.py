@@ -31,18 +31,21 @@ ORDER = (
     "charge",     # tokens reserved, then settled with the real count
     "resolve",    # which endpoint
     "preflight",  # does the prompt fit
-    "admission",  # ready, and a lease of it
+    "lease",      # ready, and a lease of it: for what takes no slot
+    "admission",  # the same, and one of its slots
 )
 
 STEPS = frozenset({"name", "auth", "capability", "media", "knobs", "structure", "resolve", "preflight"})
 """Stages after which nothing is to be undone."""
 
-GENERATION = frozenset(ORDER)
+GENERATION = frozenset(ORDER) - {"lease"}
 """The stage set of routes that make a model answer."""
 ASKING = frozenset({"trace", "name", "auth", "quota", "capability", "media", "knobs", "retry", "charge", "resolve",
                     "admission"})
-"""The stage set of routes that ask a model something without making it write."""
-LOADING = GENERATION - {"capability", "media", "structure", "retry", "charge", "preflight"}
+"""The stage set of routes that have a model work without making it write."""
+COUNTING = ASKING - {"admission"} | {"lease"}
+"""The stage set of routes that ask a child what takes none of its slots: tokens are counted beside any answer."""
+LOADING = GENERATION - {"capability", "media", "structure", "retry", "charge", "preflight", "admission"} | {"lease"}
 """The stage set of a request that only loads a model."""
 UNLOADING = frozenset({"trace", "name", "auth"})
 """The stage set of a request that only names a model."""

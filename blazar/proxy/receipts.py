@@ -12,12 +12,12 @@ def overhead(exchange: Exchange, heard: float = 0.0) -> tuple[str, str]:
     """The header that says how long the gateway itself kept this request, in milliseconds.
 
     To be called when the head goes out. Counted is the time from the request's last byte from the client to its last
-    byte to the child, without the wait for a load; and for an answer that is translated also the time from `heard`,
-    when the child's bytes came from which its first bytes were made. The child's own work is not in it, nor is what
-    follows the first byte.
+    byte to the child, without the waits for a load and for a slot; and for an answer that is translated also the time
+    from `heard`, when the child's bytes came from which its first bytes were made. The child's own work is not in it,
+    nor is what follows the first byte.
     """
     now = time.monotonic()
-    before = exchange.sent - exchange.started - exchange.load_ns / 1e9
+    before = exchange.sent - exchange.started - (exchange.load_ns + exchange.queue_ns) / 1e9
     exchange.first_byte = now
     exchange.overhead = max(0.0, before) + (now - heard if heard else 0.0)
     return (OVERHEAD, f"{exchange.overhead * 1000:.3f}")

@@ -62,6 +62,8 @@ class Request:
         client = environ.get(CLIENT)
         self._waits_itself = client is not None
         """Its client's connection keeps the time of reads."""
+        self.background = sink is not None
+        """No client waits for its answer."""
         self.sink: SocketSink = sink or SocketSink(
             client or StockClient(environ["gunicorn.socket"]), old=facts.old, closing=facts.closing,
             unread=self._length > 0 or facts.chunked, headless=facts.method == "HEAD",

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from blazar.proxy.pipeline import ASKING, GENERATION, UNLOADING
+from blazar.proxy.pipeline import ASKING, COUNTING, GENERATION, UNLOADING
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ ROUTES = (
     Route("GET", "/v1/models/{name}/{more}", "models.openai_model", "openai"),  # a name may hold two slashes
     Route("GET", "/v1/models/{name}/{more}/{most}", "models.openai_model", "openai"),
     Route("POST", "/v1/responses", "responses.create", "responses", "create", GENERATION),
-    Route("POST", "/v1/responses/input_tokens", "responses.count", "responses", "input_tokens", ASKING),
+    Route("POST", "/v1/responses/input_tokens", "responses.count", "responses", "input_tokens", COUNTING),
     Route("POST", "/v1/responses/compact", "refusals.compact", "responses"),
     Route("GET", "/v1/responses/{id}", "responses.retrieve", "responses"),
     Route("DELETE", "/v1/responses/{id}", "responses.delete", "responses"),
@@ -61,14 +61,14 @@ ROUTES = (
     Route("GET", "/v1/batches/{id}", "batches.retrieve", "openai"),
     Route("POST", "/v1/batches/{id}/cancel", "batches.cancel", "openai"),
     # llama-server
-    Route("POST", "/tokenize", "engine.ask", "openai", "tokenize", ASKING),
-    Route("POST", "/detokenize", "engine.ask", "openai", "detokenize", ASKING),
+    Route("POST", "/tokenize", "engine.ask", "openai", "tokenize", COUNTING),
+    Route("POST", "/detokenize", "engine.ask", "openai", "detokenize", COUNTING),
     Route("POST", "/infill", "generation.generate", "openai", "infill", GENERATION),
     Route("GET", "/slots", "engine.look", "openai", "slots", UNLOADING),
     Route("GET", "/props", "engine.look", "openai", "props", UNLOADING),
     # Anthropic
     Route("POST", "/v1/messages", "generation.generate", "anthropic", "messages", GENERATION),
-    Route("POST", "/v1/messages/count_tokens", "tokens.count", "anthropic", "count_tokens", ASKING),
+    Route("POST", "/v1/messages/count_tokens", "tokens.count", "anthropic", "count_tokens", COUNTING),
     Route("POST", "/v1/messages/batches", "message_batches.create", "anthropic"),
     Route("GET", "/v1/messages/batches", "message_batches.listed", "anthropic"),
     Route("GET", "/v1/messages/batches/{id}", "message_batches.retrieve", "anthropic"),

@@ -102,7 +102,7 @@ class Answers:
 
     def snapshot(self) -> dict[str, Any]:
         return {"models": self._models, "aliases": self._aliases, "children": self._fleet.endpoints(),
-                "governors": self._governors(), "started_at": self._started_at}
+                "governors": self._governors(), "workers": self._workers.sharing(), "started_at": self._started_at}
 
     def push(self) -> None:
         self._workers.note("snapshot", snapshot=self.snapshot())
@@ -239,7 +239,10 @@ class Answers:
         self._workers.beat(link)
 
     def _report(self, link: Link, message: Message) -> None:
+        before = self._workers.sharing()
         self._workers.report(link, message["children"])
+        if self._workers.sharing() != before:
+            self.push()
         rows = message.get("usage") or []
         self._usage.add(rows)
         if rows:

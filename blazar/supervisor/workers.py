@@ -16,6 +16,8 @@ from blazar.supervisor.loop import Loop
 log = logging.getLogger(__name__)
 
 RECONNECT = 5.0
+SHARES = 30.0
+"""Seconds after its last request for which a worker keeps its share of the slots."""
 USAGE_LIMIT = 1.0
 """Seconds a worker has for telling its usage; after them, what it last told is used."""
 
@@ -93,6 +95,12 @@ class Workers:
         in_flight = sum(worker.uses[child_id].in_flight for worker in workers for child_id in child_ids
                         if child_id in worker.uses)
         return Use(in_flight, max((self._last_used.get(child_id, 0.0) for child_id in child_ids), default=0.0))
+
+    def sharing(self) -> int:
+        """How many workers use children, or did a moment ago: each has its share of the slots. 1 at least."""
+        recent = self._loop.now() - SHARES
+        return max(1, sum(any(use.in_flight or use.last_used > recent for use in worker.uses.values())
+                          for worker in self._workers.values()))
 
     def keep_only(self, child_ids: set[str]) -> None:
         """Forget when children that are gone were last used."""

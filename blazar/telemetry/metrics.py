@@ -80,6 +80,19 @@ class Gauge(Metric):
         yield self._sample(self.read(), ())
 
 
+class GaugeBy(Metric):
+    """The same for each of several things: `read` gives the numbers by name."""
+
+    kind = "gauge"
+
+    def __init__(self, name: str, meaning: str, label: str) -> None:
+        super().__init__(name, meaning, label)
+        self.read: Callable[[], Mapping[str, float]] = lambda: {}
+
+    def _samples(self) -> Iterator[str]:
+        return (self._sample(value, (name,)) for name, value in sorted(self.read().items()))
+
+
 class StateGauge(Metric):
     """Which of a few states something is in: 1 for that one, 0 for the others. `read` gives the state by name."""
 
@@ -152,7 +165,12 @@ class Metrics:
         self.in_flight = Gauge("blazar_requests_in_flight", "Requests for a model that are under way.")
         self.generations = Counter("blazar_generations_total", "Requests for a model that have ended, one for each "
                                    "line of the audit log.", "dialect", "operation", "status")
-        self.queue = Histogram("blazar_queue_seconds", "Wait for a slot of a ready model, whatever the reason.", LONG)
+        self.queue = Histogram("blazar_queue_seconds", "Wait for a slot of a ready model, whatever the reason.", LONG,
+                               "model")
+        self.parked = GaugeBy("blazar_requests_parked", "Requests that wait for a slot of their model, or for its "
+                              "load.", "model")
+        self.refused = Counter("blazar_queue_refusals_total", "Requests refused because too many others waited: "
+                               "`full`, or `timeout` after they had waited themselves.", "model", "reason")
         self.load = Histogram("blazar_load_seconds", "Wait for the supervisor to have the model ready, where it had "
                               "to be asked.", LONG, "model")
         self.first_byte = Histogram("blazar_first_byte_seconds", "From the whole request to the first byte of its "

@@ -80,7 +80,7 @@ def test_every_lane_counts_the_same_tokens_and_says_so_everywhere(gateway, diale
     assert line == {"id": request_id, "key": "ann", "dialect": dialect, "operation": path, "asked": MODEL,
                     "model": MODEL, "stream": stream, "status": 200, "error": None, "client_gone": False,
                     "prompt_tokens": 11, "completion_tokens": 3, "estimated": False, "truncated": False,
-                    "structure": None, "load_ms": 0.0}
+                    "structure": None, "load_ms": 0.0, "queue_ms": 0.0}
 
 
 def test_the_pace_of_a_stream_is_seen(gateway):
@@ -248,7 +248,7 @@ def test_a_load_is_waiting_and_no_overhead(tmp_path):
         assert float(answer.headers["x-blazar-overhead-ms"]) < 400
         found = metrics(gateway, {})
         assert exposition.value(found, "blazar_load_seconds_sum", model=MODEL) >= 0.5
-        assert exposition.value(found, "blazar_queue_seconds_sum") >= 0.5
+        assert exposition.value(found, "blazar_queue_seconds_sum", model=MODEL) >= 0.5
         line = last_line(gateway, "loads")
         assert line["load_ms"] >= 500 and line["key"] is None
         assert exposition.value(found, "blazar_prompt_tokens_total", key="") == line["prompt_tokens"] > 0

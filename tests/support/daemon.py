@@ -113,6 +113,11 @@ class Daemon:
         """Status and JSON of a GET at the gateway."""
         return _answer(urllib.request.Request(self.url + path), limit)
 
+    def text(self, path: str, limit: float = 30.0) -> str:
+        """The text of a GET at the gateway."""
+        with urllib.request.urlopen(self.url + path, timeout=limit) as answer:
+            return answer.read().decode()
+
     def post(self, path: str, body: Any, limit: float = 30.0) -> tuple[int, Any]:
         """Status and JSON of a POST of JSON."""
         return _answer(urllib.request.Request(self.url + path, json.dumps(body).encode()), limit)

@@ -21,6 +21,7 @@ def random_id(prefix: str) -> str:
 
 class AnthropicDialect(Dialect):
     name = "anthropic"
+    busy = 529
 
     def __init__(self, reader: BodyReader | None = None, new_id: Callable[[str], str] = random_id) -> None:
         self._reader = reader or BodyReader()

@@ -15,6 +15,8 @@ class Dialect(ABC):
     name: str
     relays = False
     stream_type = "text/event-stream"
+    busy = 503
+    """The status of a refusal because too many others wait."""
 
     @abstractmethod
     def parse(self, operation: str, body: bytes, headers: Mapping[str, str], request_id: str) -> Exchange:

@@ -15,6 +15,7 @@ def opened(gateway: Gateway, request: Request, route: Route) -> Exchange:
     exchange.started = arrived
     exchange.api_key = request.api_key
     exchange.sink = request.sink
+    exchange.background = request.background
     exchange.headers = request.plain_headers() if "quota" in route.stages else request.own_headers()
     if request.facts.knobs:
         exchange.knobs.update(request.facts.knobs)

@@ -1,51 +1,49 @@
-"""Stage `admission`: a ready child and a lease of it, held until the answer has ended.
+"""Stage `admission`: a ready child, a lease of it and one of its slots, held until the answer has ended.
 
-A child that the directory knows is leased at once. Otherwise, when that child drains, or lacks its projector and is
-shown something, the supervisor is asked to make the model ready, which may take as long as a load.
+While a slot is free it is had at once. Otherwise the request is parked. Its lease counts meanwhile, so a child that is
+to go first serves those who wait for it. When the child is lost, they go on to the one that comes after it.
 """
-
-import time
 
 from blazar.proxy.exchange import Exchange, Reply
 from blazar.proxy.ledger import Ledger
+from blazar.proxy.parking import ChildLost, Lot, Parking
 from blazar.proxy.pipeline import Forward
 from blazar.proxy.readiness import Readiness
-from blazar.proxy.supervisor import Supervisor
 from blazar.telemetry.metrics import Metrics
-from blazar.transport import Endpoint
 
 
 class Admission:
-    def __init__(self, ledger: Ledger, supervisor: Supervisor, ready: Readiness, metrics: Metrics) -> None:
-        self._ready = ready
+    def __init__(self, ledger: Ledger, ready: Readiness, parking: Parking, metrics: Metrics) -> None:
         self._ledger = ledger
-        self._supervisor = supervisor
+        self._ready = ready
+        self._parking = parking
         self._metrics = metrics
 
     def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
-        known = exchange.endpoint
-        if known is not None and (known.projector or not exchange.shown) and self._ledger.take(known.child_id):
-            leased, waited = known, 0.0
-        else:
-            arrived = self._ledger.now()
-            leased = exchange.endpoint = self._load(exchange)
-            waited = self._ledger.now() - arrived
-        self._metrics.queue.observe(waited)
-        try:
-            return forward(exchange)
-        finally:
-            self._ledger.give_back(leased.child_id)
-            if exchange.keep_alive is not None:
-                self._supervisor.keep_alive(exchange.model, exchange.keep_alive)
-
-    def _load(self, exchange: Exchange) -> Endpoint:
-        """A lease of what the supervisor calls ready."""
-        began = time.monotonic_ns()
+        arrived = self._ledger.now()
         while True:
-            asked_at = self._ledger.now()
-            endpoint = self._ready(exchange)
-            if self._ledger.take(endpoint.child_id, confirmed_at=asked_at):
-                waited = time.monotonic_ns() - began
-                exchange.load_ns += waited
-                self._metrics.load.observe(waited / 1e9, exchange.model)
-                return endpoint
+            endpoint = self._ready.lease(exchange)
+            try:
+                lot = self._parking.lot(endpoint)
+                charged = 0.0 if lot.take() else self._wait(exchange, lot)
+                try:
+                    self._metrics.queue.observe(self._ledger.now() - arrived, exchange.model)
+                    return forward(exchange)
+                finally:
+                    lot.give_back(exchange, charged)
+            except ChildLost:
+                exchange.endpoint = None
+            finally:
+                self._ready.give_back(exchange, endpoint)
+
+    def _wait(self, exchange: Exchange, lot: Lot) -> float:
+        """Wait for a slot; what was counted for it."""
+        began = self._ledger.now()
+        try:
+            ticket = self._parking.wait(exchange, lot)
+        finally:
+            exchange.queue_ns += int((self._ledger.now() - began) * 1e9)
+        if not self._ready.serves(exchange):
+            lot.leave(ticket)
+            raise ChildLost
+        return ticket.charged

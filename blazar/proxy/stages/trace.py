@@ -96,6 +96,7 @@ def audit_line(exchange: Exchange, arrived_at: float, ended: float, status: int,
         "truncated": truncated,
         "structure": verdict,
         "load_ms": exchange.load_ns // 1000 / 1000,
+        "queue_ms": exchange.queue_ns // 1000 / 1000,
         "first_byte_ms": _ms(exchange.first_byte - exchange.started) if exchange.first_byte else None,
         "total_ms": _ms(ended - exchange.started),
     }

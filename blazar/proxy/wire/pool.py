@@ -1,7 +1,9 @@
 """Connections to children: kept, lent last in first out, and looked at before they are lent again.
 
 llama-server keeps one thread for each kept connection and closes idle ones after 5 s, so no more are kept than the
-child has slots (and one for a question on the side), and none longer than 4 s.
+child has slots (and one for a question on the side), and none longer than 4 s. It also closes the connection after a
+stream, though it promises to keep it, and whoever waits for the slot takes it before that is seen. So once that has
+happened, the connections of this child's streams are not lent again.
 """
 
 import _socket
@@ -30,6 +32,8 @@ BACKLOG_PAUSE = 0.01
 """Seconds between tries at a Unix socket whose queue of connections is full, which cannot be watched."""
 UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY, errno.EAGAIN)
 """What connect says while it has not come to an end."""
+SOON = 0.5
+"""Seconds after a stream within which a child that closes the connection does so because of it."""
 SPARE = 1
 """Connections kept beyond the child's slots."""
 
@@ -45,6 +49,8 @@ class Connection:
         self.child_id = child_id
         self.reused = False
         self.idle_since = 0.0
+        self.streamed = False
+        """Its last answer was a stream."""
         self.deadline = math.inf
         """Until when the child has to answer, of CLOCK_MONOTONIC; Pool.sweep looks."""
         self.late = False
@@ -127,6 +133,8 @@ class Pool:
         self._clock = clock
         self._idle: dict[str, list[Connection]] = {}
         self._lent: set[Connection] = set()
+        self._closers: set[str] = set()
+        """Children that close connections after a stream."""
 
     def take(self, endpoint: Endpoint) -> Connection:
         """An idle connection, or a new one; `give_back` or `close` must follow.
@@ -153,10 +161,11 @@ class Pool:
         self._lent.discard(connection)
         connection.close()
 
-    def give_back(self, connection: Connection, endpoint: Endpoint) -> None:
+    def give_back(self, connection: Connection, endpoint: Endpoint, streamed: bool = False) -> None:
         """Keep a lent connection whose last answer ended cleanly."""
         idle = self._idle.setdefault(endpoint.child_id, [])
-        if len(idle) >= endpoint.slots + SPARE:
+        connection.streamed = streamed
+        if len(idle) >= endpoint.slots + SPARE or (streamed and endpoint.child_id in self._closers):
             self.close(connection)
             return
         self._lent.discard(connection)
@@ -164,15 +173,18 @@ class Pool:
         connection.listen(lambda: self._drop(connection))
         idle.append(connection)
 
-    def forget(self, child_id: str) -> None:
-        """Close everything idle of one child: it is gone, or one of its connections was found stale."""
-        for connection in self._idle.pop(child_id, []):
+    def found_stale(self, stale: Connection) -> None:
+        """Its child has closed it before it was lent: close everything idle of that child."""
+        if stale.streamed and self._clock() - stale.idle_since < SOON:
+            self._closers.add(stale.child_id)
+        for connection in self._idle.pop(stale.child_id, []):
             connection.close()
 
     def sweep(self, living: set[str]) -> None:
         """Close what has been idle for too long, and all of children that are not among `living`; interrupt those who
         wait for a child that is late."""
         now = self._clock()
+        self._closers &= living
         for child_id, idle in list(self._idle.items()):
             for connection in list(idle):
                 if child_id not in living or now - connection.idle_since > KEPT_IDLE:

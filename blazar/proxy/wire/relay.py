@@ -76,7 +76,7 @@ class Call:
     def _release(self) -> None:
         head, connection = self._head, self._connection
         if head is not None and head.keeps and head.framing.ended and head.framing.clean:
-            self._pool.give_back(connection, self._endpoint)
+            self._pool.give_back(connection, self._endpoint, head.chunked)
         else:
             self._pool.close(connection)
 
@@ -102,7 +102,7 @@ class Call:
                 raise self._silent() from error
             failed = self._failed("it closed the connection before it answered")
             if connection.reused and not self._rest and not exchange.sink.gone and exchange.ended_by is None:
-                self._pool.forget(self._endpoint.child_id)
+                self._pool.found_stale(connection)
                 raise Retryable(failed) from error
             raise failed from error
         except BadFraming as error:

@@ -8,7 +8,7 @@ import pytest
 
 from blazar.control import Link
 from blazar.supervisor.loop import Loop
-from blazar.supervisor.workers import RECONNECT, USAGE_LIMIT, Workers
+from blazar.supervisor.workers import RECONNECT, SHARES, USAGE_LIMIT, Workers
 
 
 class Clock:
@@ -163,3 +163,16 @@ def test_a_note_for_the_others(bench):
     bench.workers.tell_others(near, "spent", usage=[7])
     bench.turn_until(lambda: other)
     assert other == [{"kind": "spent", "usage": [7]}] and heard == []
+
+
+def test_only_workers_that_use_children_share_their_slots(bench):
+    assert bench.workers.sharing() == 1
+    first, second, _ = (bench.worker()[0] for _ in range(3))
+    bench.workers.report(first, {"m#1": {"in_flight": 1, "last_used": 0.0}})
+    assert bench.workers.sharing() == 1
+    bench.workers.report(second, {"m#1": {"in_flight": 0, "last_used": bench.loop.now()}})
+    assert bench.workers.sharing() == 2
+    bench.pass_time(SHARES + 0.1)
+    assert bench.workers.sharing() == 1
+    bench.workers.leave(first)
+    assert bench.workers.sharing() == 1

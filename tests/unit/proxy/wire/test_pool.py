@@ -146,3 +146,27 @@ def test_a_child_whose_queue_is_full_is_waited_for_while_others_go_on(pool, tmp_
             pool.close(one.get())
         for one in accepted:
             one.close()
+
+
+def test_a_child_that_closes_after_its_streams_has_them_on_new_connections(child, pool, clock):
+    place = endpoint("m", child.address)
+    pool.give_back(pool.take(place), place, streamed=True)
+    stale = pool.take(place)
+    assert stale.reused
+    pool.found_stale(stale)
+    pool.close(stale)
+    pool.give_back(pool.take(place), place, streamed=True)
+    assert pool.idle_count(place.child_id) == 0
+    pool.give_back(pool.take(place), place)
+    assert pool.idle_count(place.child_id) == 1
+
+
+def test_one_that_closes_them_later_keeps_them(child, pool, clock):
+    place = endpoint("m", child.address)
+    pool.give_back(pool.take(place), place, streamed=True)
+    clock.now += 1.0
+    stale = pool.take(place)
+    pool.found_stale(stale)
+    pool.close(stale)
+    pool.give_back(pool.take(place), place, streamed=True)
+    assert pool.idle_count(place.child_id) == 1

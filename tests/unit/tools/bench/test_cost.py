@@ -38,7 +38,7 @@ def gateway():
 
 def test_each_stage_is_charged_with_what_it_takes_before_and_after(gateway):
     costs = {one.name: one.us for one in cost.measure(gateway, calls=5, samples=5)}
-    assert list(costs) == ["key", "parse", *ORDER]
+    assert list(costs) == ["key", "parse", *(name for name in ORDER if name != "lease")]
     assert costs["retry"] == pytest.approx(SLOW_US, rel=0.3)
     assert all(abs(us) < SLOW_US / 3 for name, us in costs.items() if name != "retry")
 
@@ -50,5 +50,5 @@ def test_the_parse_is_not_counted_as_a_feature():
 def test_the_real_gateway_can_be_measured():
     with cost.gateway() as gateway:
         costs = cost.measure(gateway, calls=20, samples=3)
-    assert {one.name for one in costs} >= set(ORDER)
+    assert {one.name for one in costs} >= set(ORDER) - {"lease"}
     assert 0 < cost.total(costs) < 5000
