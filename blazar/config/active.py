@@ -159,6 +159,7 @@ ACTIVE: frozenset[str] = frozenset({
     "session_keep_secs",
     "sessions",
     "shutdown_grace_secs",
+    "singleflight",
     "slot_prompt_similarity",
     "slots",
     "spawn_mem_guard",

@@ -260,6 +260,8 @@ class Exchange:
     usage: Usage | None = None
     """What this attempt used; None when the child did no work for it."""
     endpoint: Endpoint | None = None
+    coalesced: bool = False
+    """Its answer was made for an identical request."""
     ended_by: Exception | None = None
     """Why the gateway itself ended this exchange, when it did."""
     interrupt: Callable[[], None] | None = None

@@ -41,6 +41,7 @@ from blazar.proxy.stages.preflight import Preflight
 from blazar.proxy.stages.quota import Quota
 from blazar.proxy.stages.resolve import Resolve
 from blazar.proxy.stages.retry import Retry
+from blazar.proxy.stages.singleflight import SingleFlight
 from blazar.proxy.stages.structure import Structure
 from blazar.proxy.stages.trace import Trace
 from blazar.proxy.supervisor import Supervisor
@@ -100,6 +101,7 @@ class Gateway:
             "quota": Quota(ledger.accounts, self.metrics), "capability": Capability(directory),
             "media": Media(directory, reader, self.pace), "knobs": knobs,
             "structure": Structure(config, reader, self.pace),
+            "singleflight": SingleFlight(config.singleflight, self.metrics),
             "retry": Retry(directory, self.metrics), "charge": Charge(ledger.accounts, self.metrics),
             "resolve": Resolve(directory, ledger, config),
             "preflight": Preflight(ready, self.dispatch.fetch, config.prompt_preflight),

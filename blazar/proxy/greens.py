@@ -5,8 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from gevent import Timeout, get_hub, getcurrent, kill, sleep, spawn
+from gevent.event import Event
 
-__all__ = ["Pace", "Timeout", "aside", "interrupter", "sleep", "spawn"]
+__all__ = ["Event", "Pace", "Timeout", "aside", "interrupter", "sleep", "spawn"]
 
 TURN = 0.003
 """Seconds after which others have their turn."""

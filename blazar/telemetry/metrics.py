@@ -167,6 +167,8 @@ class Metrics:
         self.disconnects = Counter("blazar_client_disconnects_total", "Clients that left before their answer ended.")
         self.slow_clients = Counter("blazar_slow_clients_total", "Clients cut off because they did not read.")
         self.retries = Counter("blazar_retries_total", "Second attempts after a child's connection proved stale.")
+        self.coalesced = Counter("blazar_coalesced_total", "Requests that got the answer to an identical one.",
+                                 "dialect", "model")
         self.spec_governor = StateGauge("blazar_spec_governor", "Whether speculation of a model is parked, where "
                                         "spec_auto_manage is on.", "model", "state", ("active", "parked"))
         self.ubatch_governor = StateGauge("blazar_ubatch_governor", "Micro-batch of a loaded model, where ubatch_auto "
