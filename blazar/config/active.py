@@ -152,6 +152,7 @@ ACTIVE: frozenset[str] = frozenset({
     "samplers",
     "sentinel",
     "sentinel_enforce",
+    "sentinel_stall_secs",
     "server_timeout_secs",
     "server_tools",
     "server_tools_runtime",

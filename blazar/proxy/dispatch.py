@@ -13,7 +13,7 @@ from blazar.errors import BlazarError, ChildFailed, PromptTooLong, SchemaRefused
 from blazar.proxy.assemble import Assembler
 from blazar.proxy.child_errors import child_error
 from blazar.proxy.dialects.openai_whole import Whole
-from blazar.proxy.exchange import ClientGone, Exchange, Reply, Usage, send_whole
+from blazar.proxy.exchange import ClientGone, Exchange, Reply, Retryable, Usage, send_whole
 from blazar.proxy.json import BadJson, dumps, loads
 from blazar.proxy.meter import Meter, estimated
 from blazar.proxy.receipts import headers_for, overhead
@@ -90,7 +90,7 @@ class Dispatch:
 
 def _watched(exchange: Exchange, call: Call, read: Callable[[Exchange, Call], Result]) -> Result:
     """Ask the child and `read` its answer, for as long as the client is there."""
-    exchange.interrupt = call.interrupt
+    exchange.call, exchange.interrupt = call, call.interrupt
     exchange.sink.watch(call.interrupt)
     try:
         if exchange.ended_by is not None:
@@ -103,7 +103,7 @@ def _watched(exchange: Exchange, call: Call, read: Callable[[Exchange, Call], Re
         raise
     finally:
         exchange.sink.unwatch()
-        exchange.interrupt = None
+        exchange.call = exchange.interrupt = None
 
 
 def pass_on(exchange: Exchange, call: Call) -> Reply:
@@ -135,7 +135,7 @@ def _say_why(exchange: Exchange, error: Exception) -> None:
 def _used(exchange: Exchange, call: Call) -> Usage | None:
     """What a child told of its answer, else an estimate; None when it did nothing for this attempt."""
     if not call.answered:
-        left = exchange.sink.gone or exchange.ended_by is not None
+        left = exchange.sink.gone or not isinstance(exchange.ended_by, Retryable | None)
         return estimated(exchange, 0) if exchange.sent and left else None  # it was reading the prompt
     if call.head.status != 200:
         return None
@@ -203,12 +203,17 @@ def _end_relayed(exchange: Exchange, call: Call, error: Exception) -> Exception:
 
 def _cause(exchange: Exchange, error: Exception) -> Exception:
     if exchange.ended_by is not None:
-        return exchange.ended_by
+        return _told(exchange.ended_by)
     if isinstance(error, BlazarError):
         return error
     reason = f"it broke the rules of HTTP: {error}" if isinstance(error, BadFraming) else \
         "it closed the connection in the middle of its answer"
     return ChildFailed(model=exchange.model, reason=reason)
+
+
+def _told(error: Exception) -> Exception:
+    """What is said of an attempt that cannot be made once more, since the client has its beginning."""
+    return error.error if isinstance(error, Retryable) else error
 
 
 # -- translated answers ----------------------------------------------------------------------------------
@@ -237,14 +242,15 @@ def _translate(exchange: Exchange, call: Call) -> Reply:
     except ClientGone:
         raise
     except Exception as error:
-        if sink.gone or not sink.started:
+        if sink.gone or not sink.started or (sink.early and isinstance(error, Retryable)):
             raise
+        told = _told(error)
         sink.closing = True
-        push(translator.fail(error))
+        push(translator.fail(told))
         sink.finish()
-        if not isinstance(error, BlazarError):
+        if not isinstance(told, BlazarError):
             raise
-        return Reply(200, complete=False, error=error)
+        return Reply(200, complete=False, error=told)
     start()
     sink.finish()
     return Reply(200)

@@ -45,6 +45,7 @@ from blazar.proxy.stages.singleflight import SingleFlight
 from blazar.proxy.stages.structure import Structure
 from blazar.proxy.stages.trace import Trace
 from blazar.proxy.supervisor import Supervisor
+from blazar.proxy.warden import Warden
 from blazar.proxy.wire.pool import Pool
 from blazar.proxy.writing import Writing
 from blazar.telemetry.audit import AuditLog
@@ -93,6 +94,8 @@ class Gateway:
             ResponsesDialect(reader))}
         self.dispatch = self._dispatch(config, reader)
         self._heartbeat = Heartbeat(config.sse_ping_interval)
+        self._warden = Warden(ledger, directory, supervisor, self.metrics,
+                              float(config.sentinel_stall_secs) if config.sentinel else 0.0)
         ready = Readiness(supervisor, directory)
         self._answering: dict[tuple[frozenset[str], str], Forward] = {}
         self._stages: dict[str, Stage | Step] = {
@@ -102,7 +105,7 @@ class Gateway:
             "media": Media(directory, reader, self.pace), "knobs": knobs,
             "structure": Structure(config, reader, self.pace),
             "singleflight": SingleFlight(config.singleflight, self.metrics),
-            "retry": Retry(directory, self.metrics), "charge": Charge(ledger.accounts, self.metrics),
+            "retry": Retry(directory, self.metrics, self._warden), "charge": Charge(ledger.accounts, self.metrics),
             "resolve": Resolve(directory, ledger, config),
             "preflight": Preflight(ready, self.dispatch.fetch, config.prompt_preflight),
             "admission": Admission(ledger, supervisor, ready, self.metrics)}
@@ -176,6 +179,7 @@ class Gateway:
                 self.pool.sweep(living)
                 self.ledger.forget(living)
                 self._heartbeat.beat(self.ledger.now(), self.ledger.exchanges())
+                self._warden.look(self.ledger.now(), self.ledger.exchanges())
                 if self.audit is not None:
                     self.audit.tick()
                 self.supervisor.tick()

@@ -17,9 +17,10 @@ KEYS = [{"name": "ann", "key": "sk-ann"}, {"name": "bob", "key": "sk-bob"},
         {"name": "cut", "key": "sk-cut", "models": ["other"]}]
 ANN, BOB, CUT = ({"Authorization": f"Bearer sk-{name}"} for name in ("ann", "bob", "cut"))
 DIALECTS = ("openai", "ollama", "anthropic")
-PICTURE = [{"role": "user", "content": [{"type": "text", "text": "hi"}, {"type": "image_url", "image_url": {
-    "url": "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5"
-           "ErkJggg=="}}]}]
+PIXEL = ("data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU"
+         "5ErkJggg==")
+PICTURE = [{"role": "user", "content": [{"type": "text", "text": "hi"},
+                                        {"type": "image_url", "image_url": {"url": PIXEL}}]}]
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
 
 
