@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from blazar.errors import BlazarError, ChildFailed, PromptTooLong, SchemaRefused
 from blazar.proxy.assemble import Assembler
-from blazar.proxy.child_errors import child_error
+from blazar.proxy.child_errors import cause_of, child_error, told_of
 from blazar.proxy.dialects.openai_whole import Whole
 from blazar.proxy.exchange import ClientGone, Exchange, Reply, Retryable, Usage, send_whole
 from blazar.proxy.json import BadJson, dumps, loads
@@ -29,6 +29,8 @@ from blazar.telemetry.metrics import Metrics
 MAX_CHILD_ERROR = 65536
 """Bytes of a child's error answer that are read for its message."""
 DONE = "[DONE]"
+ANSWERS = ("application/json", "text/event-stream")
+"""Content types of answers that are passed on as they are."""
 MAX_OBJECT = 64 << 20
 """Bytes of the longest JSON answer that is read whole."""
 MAX_ROW = 1 << 20
@@ -149,8 +151,10 @@ def _relay(exchange: Exchange, call: Call) -> Reply:
     head, sink = call.head, exchange.sink
     if head.status in (400, 500, 501):
         return _refused(exchange, call)
-    headers = [*headers_for(exchange, head.status), overhead(exchange),
-               ("Content-Type", head.fields.get("content-type", "application/json"))]
+    kind = head.fields.get("content-type", "application/json")
+    if head.status == 200 and not kind.startswith(ANSWERS):
+        raise ChildFailed(model=exchange.model, reason=f"its answer is {kind[:60]!r}, neither JSON nor a stream of events")
+    headers = [*headers_for(exchange, head.status), overhead(exchange), ("Content-Type", kind)]
     if head.length is not None:
         headers.append(("Content-Length", str(head.length)))
     sink.start(head.status, headers, raw_chunked=head.chunked)
@@ -175,7 +179,9 @@ def _refused(exchange: Exchange, call: Call) -> Reply:
     body, value = read_body(call, MAX_CHILD_ERROR), None
     with contextlib.suppress(BadJson):
         value = loads(body)
-    told = value.get("error") if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        raise told_error(exchange, body, call.head.status)
+    told = value.get("error")
     error = child_error(exchange, told, call.head.status)
     if error.status < 500 <= call.head.status or isinstance(error, PromptTooLong | SchemaRefused):
         raise error
@@ -191,7 +197,7 @@ def _end_relayed(exchange: Exchange, call: Call, error: Exception) -> Exception:
     """
     if exchange.sink.gone:
         raise exchange.sink.departed()
-    cause = _cause(exchange, error)
+    cause = cause_of(exchange, error)
     if exchange.stream and call.between_events and call.head.status == 200:
         exchange.sink.closing = True
         exchange.sink.write(chunk(exchange.dialect.stream_error(cause)) + LAST_CHUNK)
@@ -199,21 +205,6 @@ def _end_relayed(exchange: Exchange, call: Call, error: Exception) -> Exception:
     else:
         exchange.sink.abort()
     return cause
-
-
-def _cause(exchange: Exchange, error: Exception) -> Exception:
-    if exchange.ended_by is not None:
-        return _told(exchange.ended_by)
-    if isinstance(error, BlazarError):
-        return error
-    reason = f"it broke the rules of HTTP: {error}" if isinstance(error, BadFraming) else \
-        "it closed the connection in the middle of its answer"
-    return ChildFailed(model=exchange.model, reason=reason)
-
-
-def _told(error: Exception) -> Exception:
-    """What is said of an attempt that cannot be made once more, since the client has its beginning."""
-    return error.error if isinstance(error, Retryable) else error
 
 
 # -- translated answers ----------------------------------------------------------------------------------
@@ -244,7 +235,7 @@ def _translate(exchange: Exchange, call: Call) -> Reply:
     except Exception as error:
         if sink.gone or not sink.started or (sink.early and isinstance(error, Retryable)):
             raise
-        told = _told(error)
+        told = told_of(error)
         sink.closing = True
         push(translator.fail(told))
         sink.finish()
@@ -287,19 +278,25 @@ def _shaped(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:
 
 def _events(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:
     """The child's events. Raises ChildFailed for an error among them, and when the stream breaks off."""
-    reader = SseReader()
+    reader, is_empty = SseReader(), True
+    if not _is_stream(call.head):
+        raise ChildFailed(model=exchange.model, reason="its answer is no stream of events")
     try:
         for _, payload in call.pieces():
             for data in reader.feed(payload):
                 if data.strip() == DONE:
                     return
+                is_empty = False
                 yield _event(exchange, data)
     except (ChildClosed, BadFraming) as error:
         _say_why(exchange, error)
-        raise _cause(exchange, error) from error
+        raise cause_of(exchange, error) from error
     for data in reader.finish():
         if data.strip() != DONE:
             yield _event(exchange, data)
+        is_empty = False
+    if is_empty:
+        raise ChildFailed(model=exchange.model, reason="its answer is empty")
 
 
 # -- fetched answers, and errors -------------------------------------------------------------------------
@@ -321,7 +318,7 @@ def _read_json(exchange: Exchange, call: Call) -> Any:
         raise ChildFailed(model=exchange.model, reason=f"its answer is not usable JSON: {error}") from error
     except (ChildClosed, BadFraming) as error:
         _say_why(exchange, error)
-        raise _cause(exchange, error) from error
+        raise cause_of(exchange, error) from error
 
 
 def _read_rows(exchange: Exchange, call: Call, take: Callable[[list[float]], None]) -> None:
@@ -340,7 +337,7 @@ def _read_rows(exchange: Exchange, call: Call, take: Callable[[list[float]], Non
                 raise ChildFailed(model=exchange.model, reason="its answer is not lists of numbers")
     except (ChildClosed, BadFraming) as error:
         _say_why(exchange, error)
-        raise _cause(exchange, error) from error
+        raise cause_of(exchange, error) from error
 
 
 def _take_row(exchange: Exchange, text: bytes, take: Callable[[list[float]], None]) -> None:

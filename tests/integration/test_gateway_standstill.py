@@ -20,6 +20,8 @@ BEGINNING = STREAM_HEAD + chunked(event(delta("Half")), last=False)
 TORN = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{\"choices\":"
 TOLD = {"openai": b'data: {"error":{"message":', "ollama": b'{"error":"', "anthropic": b"event: error\n",
         "responses": b"event: response.failed\n"}
+TCP = pytest.mark.parametrize("shared", ["tcp"], indirect=True)
+"""For what has nothing to do with the transport."""
 WHOLE = {"openai": b"[DONE]", "ollama": b'"done":true', "anthropic": b"message_stop",
          "responses": b"response.completed"}
 
@@ -127,6 +129,7 @@ def test_a_silent_child_that_works_stays(gateway):
     assert not gateway.supervisor.notes("put_down")
 
 
+@TCP
 def test_a_successor_that_is_silent_too(gateway):
     gateway.supervisor.mend = lambda: None
     gateway.child.play = silent(gateway)
@@ -160,6 +163,7 @@ def test_a_child_that_stops_in_the_middle_is_ended(gateway):
     assert "brought nothing for 1 s; it is ended" in gateway.supervisor.log()
 
 
+@TCP
 def test_a_child_that_pauses_while_it_works_is_left_alone(gateway):
     gateway.supervisor.wedged = False
     rest = threading.Event()
@@ -178,6 +182,7 @@ def test_a_child_that_pauses_while_it_works_is_left_alone(gateway):
     assert exposition.value(numbers(gateway), "blazar_stalled_answers_total", model=MODEL, outcome="kept") >= 1
 
 
+@TCP
 def test_a_client_that_does_not_read_is_no_stall_of_the_child(gateway):
     """What the child has sent lies there; it is not its fault that nobody takes it."""
     def play(talk):
