@@ -32,7 +32,7 @@ CHILDREN = {
 ENDED = {name for name, child in CHILDREN.items() if child[-1] == 2}
 
 
-@pytest.mark.parametrize("transport", DAEMONS)
+@pytest.mark.parametrize("transport", ["tcp", pytest.param("unix", marks=pytest.mark.slow)])
 def test_who_is_replaced_and_who_stays(tmp_path, transport):
     with DAEMONS[transport](tmp_path, launcher=LAUNCHER, max_loaded_models=20, child_header_timeout_secs=2,
                             sentinel_stall_secs=1) as daemon:
