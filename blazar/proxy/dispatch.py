@@ -152,8 +152,8 @@ def _relay(exchange: Exchange, call: Call) -> Reply:
     if head.status in (400, 500, 501):
         return _refused(exchange, call)
     kind = head.fields.get("content-type", "application/json")
-    if head.status == 200 and not kind.startswith(ANSWERS):
-        raise ChildFailed(model=exchange.model, reason=f"its answer is {kind[:60]!r}, neither JSON nor a stream of events")
+    if head.status == 200 and not kind.lower().startswith(ANSWERS):
+        raise ChildFailed(model=exchange.model, reason=f"its answer is {kind[:60]!r}, neither JSON nor stream of events")
     headers = [*headers_for(exchange, head.status), overhead(exchange), ("Content-Type", kind)]
     if head.length is not None:
         headers.append(("Content-Length", str(head.length)))

@@ -24,7 +24,8 @@ _MARKS = (
 
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     # what is looked for, in this order, and what stands there instead
-    (re.compile(r"(?i)\b((?:proxy-)?authorization[\"']?\s{0,9}[:=]\s{0,9}[\"']?(?:\w{1,20}\s{1,9})?)(?:\[secret\]|" + _VALUE + ")"),
+    (re.compile(r"(?i)\b((?:proxy-)?authorization[\"']?\s{0,9}[:=]\s{0,9}[\"']?(?:\w{1,20}\s{1,9})?)"
+                r"(?:\[secret\]|" + _VALUE + ")"),
      rf"\1{SECRET}"),
     (re.compile(r"(?i)\b(bearer\s{1,9})(?=[^\s]{0,200}?[\d._~+/=-]|[^\s]{20})" + _VALUE), rf"\1{SECRET}"),
     (re.compile(r"(?<![A-Za-z0-9])(?:" + "|".join(_MARKS) + r")[A-Za-z0-9._~+/=-]{6,}+"), SECRET),

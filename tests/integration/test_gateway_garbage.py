@@ -50,7 +50,8 @@ BEFORE = {
     "line without end": (never_ends(b"HTTP/1.1 200 OK\r\nX: ", b"y" * 1000), "head is too long"),
     "two lengths": (says(head("application/json", "Content-Length: 2", "Content-Length: 3") + b"{}"), "not HTTP"),
     "a web page": (says(head("text/html", "Content-Length: 4") + b"<p>!"), "stream of events"),
-    "a failure in HTML": (says(b"HTTP/1.1 500 Oops\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\n<p>!"), "<p>!"),
+    "a failure in HTML": (says(b"HTTP/1.1 500 Oops\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\n<p>!"),
+                          "<p>!"),
 }
 DURING = {
     # in the middle: what it sends to who wants a stream, and to others; what is told

@@ -34,6 +34,7 @@ def is_wedged(now: Look, before: Look | None = None) -> bool:
 
 def _works(slots: Any) -> bool | None:
     """Whether any slot has something to do; None when the engine does not tell."""
-    if not slots or not isinstance(slots, list) or not all(isinstance(slot, dict) and "is_processing" in slot for slot in slots):
+    if not slots or not isinstance(slots, list) \
+            or not all(isinstance(slot, dict) and "is_processing" in slot for slot in slots):
         return None
     return any(slot["is_processing"] for slot in slots)
