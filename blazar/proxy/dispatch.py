@@ -153,7 +153,8 @@ def _relay(exchange: Exchange, call: Call) -> Reply:
         return _refused(exchange, call)
     kind = head.fields.get("content-type", "application/json")
     if head.status == 200 and not kind.lower().startswith(ANSWERS):
-        raise ChildFailed(model=exchange.model, reason=f"its answer is {kind[:60]!r}, neither JSON nor stream of events")
+        raise ChildFailed(model=exchange.model,
+                          reason=f"its answer is {kind[:60]!r}, neither JSON nor a stream of events")
     headers = [*headers_for(exchange, head.status), overhead(exchange), ("Content-Type", kind)]
     if head.length is not None:
         headers.append(("Content-Length", str(head.length)))
