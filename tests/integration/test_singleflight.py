@@ -10,6 +10,7 @@ import pytest
 
 from tests.support import exposition
 from tests.support.fake_supervisor import eventually
+from tests.support.fronts import open_front
 from tests.support.gateway_under_test import ASK, MODEL, GatewayUnderTest, is_error_of, post, read_all
 from tests.support.scripted_child import STREAM_HEAD, chunked, delta, events, json_answer
 
@@ -272,3 +273,21 @@ def test_switched_off(tmp_path):
             eventually(lambda: gateway.child.play.runs == 2)
             gateway.child.play.go.set()
             assert {answer.result().status for answer in answers} == {200}
+
+
+@pytest.mark.parametrize("front", ["tls", "stock"])
+def test_the_leader_leaves_at_other_ways_in(tmp_path, front):
+    raw = json.dumps({**ASK["openai"][1], "stream": False}).encode()
+    with open_front(front, tmp_path) as gateway:
+        play = gateway.child.play = Counting()
+        with gateway.connect() as leader, gateway.connect() as follower:
+            leader.sendall(post(ASK["openai"][0], raw))
+            eventually(lambda: play.runs == 1)
+            follower.sendall(post(ASK["openai"][0], raw, "Connection: close"))
+            eventually(lambda: b"blazar_requests_in_flight 2" in gateway.request("GET", "/metrics").body)
+            leader.close()
+            time.sleep(0.05)
+            play.go.set()
+            got = read_all(follower)
+        assert b" 200 " in got and b"run 1" in got and play.runs == 1
+        assert "Traceback" not in gateway.supervisor.log()
