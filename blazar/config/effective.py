@@ -10,6 +10,7 @@ from blazar.config.tables.overrides import FIELDS
 
 INHERITED_WHEN_EMPTY = ("rpc_servers", "tensor_split")
 """Fields whose empty text means "as in general" and not "none"."""
+NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def effective(config: Config, model: str, own: Mapping[str, Any] = MappingProxyType({})) -> Mapping[str, Any]:
@@ -36,6 +37,17 @@ def overlay(config: Config, model: str) -> Mapping[str, Any]:
     overrides = {canonical(name): entry for name, entry in config.model_overrides.items()}
     name = canonical(model)
     return overrides.get(name) or overrides.get(name.rpartition(":")[0] or name) or {}
+
+
+class Overlays:
+    """`overlay` for one configuration, at no cost where it overrides nothing."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config if config.model_overrides else None
+
+    def of(self, model: str) -> Mapping[str, Any]:
+        """The entry for `model`, empty when there is none."""
+        return NONE if self._config is None else overlay(self._config, model)
 
 
 def canonical(name: str) -> str:

@@ -49,10 +49,13 @@ class SlidingWindow:
         self._total = 0
 
     def add(self, now: float, amount: int) -> None:
-        step = max(int(now * STEPS), self._last)
+        step = int(now * STEPS)
+        if step <= self._last:
+            step = self._last
+        else:
+            self._drop(step - SPAN)
         if not self._amounts:
             self._amounts = array("q", bytes(8 * (SPAN + 1)))
-        self._drop(step - SPAN)
         self._amounts[step % len(self._amounts)] += amount
         self._last = step
         self._total += amount
@@ -79,7 +82,8 @@ class SlidingWindow:
             self._total -= self._amounts[place]
             self._amounts[place] = 0
             self._first += 1
-        self._first = max(self._first, oldest)
+        if self._first < oldest:
+            self._first = oldest
 
 
 class Account:

@@ -16,11 +16,14 @@ from gunicorn.workers.base_async import ALREADY_HANDLED
 
 from blazar.config.config import Config
 from blazar.errors import BlazarError, HostRefused, MethodRefused, RequestRefused, RouteNotFound
+from blazar.proxy.auth import ApiKey
 from blazar.proxy.batches.inner import Inner
 from blazar.proxy.exchange import ClientGone, send_whole
 from blazar.proxy.gateway import Gateway
-from blazar.proxy.request import REQUEST, Request
+from blazar.proxy.head_facts import FACTS, HeadFacts
+from blazar.proxy.request import REQUEST, Request, Terms
 from blazar.proxy.routes import ROUTES, Route, allowed, dialect_of, foreign, methods, resource_of, spoken
+from blazar.proxy.routing import RoutedRequest, Router
 from blazar.proxy.wire.lean import CLIENT
 from blazar.proxy.wire.request_head import glance
 from blazar.proxy.wire.sinks import SocketSink
@@ -36,24 +39,24 @@ class Application:
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
-        self._draining = lambda: gateway.draining
-        self._falcon = falcon.App()
+        self._terms = Terms(gateway.max_body, gateway.write_timeout, pace=gateway.pace,
+                            draining=lambda: gateway.draining)
+        self._falcon = falcon.App(request_type=RoutedRequest, router=Router())
         self._falcon.add_error_handler((Exception, falcon.HTTPError), self._unrouted)
         for path in dict.fromkeys(route.path for route in ROUTES):
             self._falcon.add_route(path, _Door(self, path))
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        gateway = self.gateway
-        request = Request(environ, max_body=gateway.max_body, write_timeout=gateway.write_timeout,
-                          pace=gateway.pace, draining=self._draining)
-        environ[REQUEST] = request
-        try:
-            gateway.hosts.check(request.host)
-        except HostRefused as error:
-            self.refuse(request, error, dialect_of(request.path))
-            self._count(request)
-            return _handled(environ, request)
-        request.cors = gateway.cors.headers(request.headers.get("origin"))
+        facts = environ.get(FACTS) or HeadFacts(environ)
+        request = environ[REQUEST] = Request(environ, self._terms, facts)
+        if facts.cors is None:
+            try:
+                self.gateway.hosts.check(facts.host)
+            except HostRefused as error:
+                self.refuse(request, error, dialect_of(request.path))
+                self._count(request)
+                return _handled(environ, request)
+            facts.cors = self.gateway.cors.headers(facts.headers.get("origin"))
         answer = self._falcon(environ, start_response)
         self._count(request)
         return _handled(environ, request) if request.sink.started or request.sink.gone else answer
@@ -63,12 +66,20 @@ class Application:
         request.route = route
         try:
             if not route.open:
-                request.api_key = self.gateway.keys.identify(request.headers)
+                request.api_key = self._caller(request.facts)
             if foreign(route, request.headers):
                 raise RouteNotFound(method=request.method, path=request.path)
             resource(self.gateway, request, route)
         except Exception as error:
             self.refuse(request, error, route.dialect)
+
+    def _caller(self, facts: HeadFacts) -> ApiKey | None:
+        """The API key of a head, which its key ring has to find only once."""
+        keys = self.gateway.keys
+        if facts.keys is not keys:
+            facts.api_key = keys.identify(facts.headers)
+            facts.keys = keys
+        return facts.api_key
 
     def refuse(self, request: Request, error: Exception, dialect: str,
                headers: tuple[tuple[str, str], ...] = ()) -> None:

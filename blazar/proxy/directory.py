@@ -50,7 +50,9 @@ class Directory:
     def reads(self, model: str, tokens: int) -> Endpoint | None:
         """The same, but None for a child that reads fewer tokens at once and may yet be started anew with more."""
         found = self.endpoint(model)
-        return None if found is not None and found.ctx < tokens and found.child_id not in self._most else found
+        if found is not None and found.ctx < tokens and found.child_id not in self._most:
+            return None
+        return found
 
     def note_most(self, endpoint: Endpoint) -> None:
         """The supervisor has nothing larger than this endpoint's context."""

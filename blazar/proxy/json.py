@@ -38,9 +38,11 @@ def loads(body: bytes | str) -> Any:
     body = body.removeprefix(BOM)
     if orjson is not None:
         try:
-            return _shallow(orjson.loads(body), body)
+            value = orjson.loads(body)
         except orjson.JSONDecodeError:
-            pass
+            return _read(body)
+        few = len(body) < COUNTED and body.count(b"[") + body.count(b"{") <= MAX_DEPTH
+        return value if few else _shallow(value, body)
     return _read(body)
 
 

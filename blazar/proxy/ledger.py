@@ -32,7 +32,7 @@ class Ledger:
     """Who uses which child. Nothing in it waits."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+        self._clock = self.now = clock
         self.accounts = Accounts(clock)
         self._counts: dict[str, _Count] = {}
         self._drains: dict[str, _Drain] = {}
@@ -40,9 +40,6 @@ class Ledger:
         self._closing: Exception | None = None
         self.revision = 0
         """Grows with every change of a count, so that a reporter knows whether there is news."""
-
-    def now(self) -> float:
-        return self._clock()
 
     # -- leases ------------------------------------------------------------------------------------
 

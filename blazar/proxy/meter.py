@@ -20,12 +20,15 @@ MOST = (1 << 63) - 1
 """The largest count that is told: clients read 64-bit integers."""
 BYTES_A_TOKEN = 4
 """Of a request's body, for an estimate."""
+LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+"""Names under which a request limits its answer."""
 UNLIMITED_COMPLETION = 256
 """Tokens reserved for an answer to which the request sets no limit."""
 
 # In a JSON string the quotes of these keys would be escaped, so what a model writes is never taken for them.
 _NUMBER = (int, float)  # a tuple: `int | float` would be built anew at each call
-_OBJECT = re.compile(rb"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})")
+_FLAT = re.compile(rb"\s*:\s*(\{[^{}]*\})")
+_NESTED = re.compile(rb"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})")
 _COUNTS = (("usage", b'"usage"'), ("timings", b'"timings"'))
 
 
@@ -60,7 +63,9 @@ class Meter:
         end = bytes(self._kept[-KEPT:])
         for name, key in _COUNTS:
             place = end.rfind(key)
-            found = _OBJECT.match(end, place + len(key)) if place >= 0 else None
+            if place < 0:
+                continue
+            found = _FLAT.match(end, place + len(key)) or _NESTED.match(end, place + len(key))
             if found is not None:
                 try:
                     told = loads(found[1])
@@ -96,10 +101,11 @@ def expected_tokens(exchange: Exchange) -> int:
 
 def _most_completion(payload: dict[str, Any]) -> int:
     """The limit that the request sets to its answer, in any dialect; 0 when it sets none."""
+    for name in LIMITS:
+        if name in payload and (limit := _positive(payload[name])):
+            return limit
     options = payload.get("options")
-    return (_positive(payload.get("max_completion_tokens")) or _positive(payload.get("max_tokens"))
-            or _positive(payload.get("max_output_tokens"))
-            or _positive(options.get("num_predict") if isinstance(options, dict) else None))
+    return _positive(options.get("num_predict")) if isinstance(options, dict) else 0
 
 
 def _positive(value: Any) -> int:

@@ -106,7 +106,9 @@ class Histogram(Metric):
         self._series: dict[Labels, Series] = {} if labels else {(): Series(bounds)}
 
     def observe(self, value: float, *labels: str) -> None:
-        self.series(*labels).observe(value)
+        found = self._series.get(labels) or self.series(*labels)
+        found.counts[bisect_left(self._bounds, value)] += 1
+        found.sum += value
 
     def series(self, *labels: str) -> "Series":
         """The buckets of these labels, for whoever observes many values of one kind."""

@@ -14,7 +14,7 @@ from blazar.proxy.auth import ApiKey
 from blazar.proxy.batches.task import Outcome, Question
 from blazar.proxy.exchange import ClientGone
 from blazar.proxy.gateway import Gateway
-from blazar.proxy.request import Request
+from blazar.proxy.request import Request, Terms
 from blazar.proxy.routes import Route, methods, resource_of
 from blazar.proxy.shelf import owner_of
 from blazar.proxy.wire.framing import ChunkedFraming
@@ -39,8 +39,7 @@ class Inner:
         """The answer to one request, an error as its dialect writes it. Never raises."""
         gateway, sink = self._gateway, BufferSink()
         route = methods(question.path)["POST"]
-        request = Request(_environ(question), max_body=gateway.max_body, write_timeout=gateway.write_timeout,
-                          pace=gateway.pace, sink=sink)
+        request = Request(_environ(question), Terms(gateway.max_body, pace=gateway.pace), sink=sink)
         request.route = route
         try:
             request.api_key = self._key(question.owner)

@@ -4,7 +4,6 @@ from blazar.proxy.exchange import Exchange
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.request import Request
 from blazar.proxy.routes import Route
-from blazar.proxy.stages.knobs import HEADER_PREFIX
 
 
 def opened(gateway: Gateway, request: Request, route: Route) -> Exchange:
@@ -16,7 +15,6 @@ def opened(gateway: Gateway, request: Request, route: Route) -> Exchange:
     exchange.api_key = request.api_key
     exchange.sink = request.sink
     exchange.headers = request.own_headers()
-    knobs = [name for name in request.headers if name.startswith(HEADER_PREFIX)]
-    for name in knobs:
-        exchange.knobs[name] = request.headers[name]
+    if request.facts.knobs:
+        exchange.knobs.update(request.facts.knobs)
     return exchange

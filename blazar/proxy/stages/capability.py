@@ -15,9 +15,10 @@ class Capability:
     def __call__(self, exchange: Exchange) -> None:
         model = self._directory.models[exchange.model]
         has = model["capabilities"]
-        for needed in (exchange.needs, *(("thinking",) if exchange.thinks else ())):
-            if needed and needed not in has:
-                raise NotCapable(model=exchange.model, capability=needed, has=", ".join(has))
+        if exchange.needs and exchange.needs not in has:
+            raise NotCapable(model=exchange.model, capability=exchange.needs, has=", ".join(has))
+        if exchange.thinks and "thinking" not in has:
+            raise NotCapable(model=exchange.model, capability="thinking", has=", ".join(has))
         if exchange.inputs is not None:
             _check(exchange.model, exchange.inputs, model)
 

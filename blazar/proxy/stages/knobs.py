@@ -4,6 +4,7 @@ from typing import Any
 
 from blazar.errors import KnobRefused
 from blazar.proxy.exchange import Exchange
+from blazar.proxy.head_facts import KNOB_PREFIX
 from blazar.proxy.structured import ENFORCE
 
 BODY_KNOBS = {
@@ -13,7 +14,6 @@ BODY_KNOBS = {
     "anthropic": ("mcp",),
     "responses": ("best_of", "mcp"),
 }
-HEADER_PREFIX = "x-blazar-"
 SWITCH = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
 OPT_OUT = ("mcp", "x-blazar-mcp")
 """Knobs whose value `none` asks for nothing."""
@@ -25,7 +25,7 @@ def knobs(exchange: Exchange) -> None:
         if ENFORCE in exchange.knobs:
             exchange.knobs[ENFORCE] = _switch(exchange.knobs[ENFORCE])
         asked = {name: value for name, value in exchange.knobs.items()
-                 if name.startswith(HEADER_PREFIX) and name != ENFORCE}
+                 if name.startswith(KNOB_PREFIX) and name != ENFORCE}
     for field in BODY_KNOBS.get(exchange.dialect.name, ()):
         if exchange.payload.get(field) is not None:
             asked[field] = exchange.payload[field]

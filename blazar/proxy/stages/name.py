@@ -1,7 +1,7 @@
 """Stage `name`: the canonical name of the model that was asked for, and what was given with it or configured for it."""
 
 from blazar.config.config import Config
-from blazar.config.effective import overlay
+from blazar.config.effective import Overlays
 from blazar.proxy.directory import Directory
 from blazar.proxy.exchange import Exchange
 from blazar.proxy.preset import Preset
@@ -10,7 +10,7 @@ from blazar.proxy.preset import Preset
 class Name:
     def __init__(self, directory: Directory, preset: Preset, config: Config) -> None:
         self._directory = directory
-        self._config = config
+        self._overlays = Overlays(config)
         self._preset = preset
 
     def __call__(self, exchange: Exchange) -> None:
@@ -19,7 +19,6 @@ class Name:
         exchange.context_length = model.get("context_length") or 0
         if exchange.num_ctx and exchange.context_length:
             exchange.num_ctx = min(exchange.num_ctx, exchange.context_length)
-        settings = overlay(self._config, exchange.model) if self._config.model_overrides else {}
-        sampler = settings.get("sampler_defaults")
+        sampler = self._overlays.of(exchange.model).get("sampler_defaults")
         if "defaults" in model or sampler:
             self._preset.add(exchange, model.get("defaults") or {}, sampler or {})

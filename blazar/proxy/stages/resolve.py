@@ -5,7 +5,7 @@ slot free gets it; when none has, one more is loaded, and when all are, the firs
 """
 
 from blazar.config.config import Config
-from blazar.config.effective import overlay
+from blazar.config.effective import Overlays
 from blazar.proxy.affinity import order, prefix_of
 from blazar.proxy.directory import Directory
 from blazar.proxy.exchange import Exchange
@@ -17,16 +17,12 @@ class Resolve:
     def __init__(self, directory: Directory, ledger: Ledger, config: Config) -> None:
         self._directory = directory
         self._ledger = ledger
-        self._config = config
+        self._overlays = Overlays(config)
 
     def __call__(self, exchange: Exchange) -> None:
-        replicas = self._replicas(exchange.model) if self._config.model_overrides else 1
+        replicas = self._overlays.of(exchange.model).get("replicas") or 1
         exchange.place = exchange.model if replicas == 1 else self._choose(exchange, replicas)
         exchange.endpoint = self._directory.reads(exchange.place, exchange.num_ctx)
-
-    def _replicas(self, model: str) -> int:
-        settings = overlay(self._config, model)
-        return settings.get("replicas") or 1
 
     def _choose(self, exchange: Exchange, replicas: int) -> str:
         prefix = prefix_of(exchange.payload, exchange.upstream_body or exchange.body)

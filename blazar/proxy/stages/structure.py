@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from blazar.config.config import Config
-from blazar.config.effective import overlay
+from blazar.config.effective import Overlays
 from blazar.errors import KnobRefused
 from blazar.proxy.dialects.fields import refuse, text
 from blazar.proxy.exchange import Exchange
@@ -26,6 +26,7 @@ CHAT = "/v1/chat/completions"
 class Structure:
     def __init__(self, config: Config, reader: BodyReader, pause: Callable[[], None]) -> None:
         self._config = config
+        self._overlays = Overlays(config)
         self._reader = reader
         self._pause = pause
         self._watches: bool = config.sentinel
@@ -77,8 +78,7 @@ class Structure:
 
     def _cap(self, exchange: Exchange) -> None:
         """Raw completions end somewhere, whatever the model thinks."""
-        settings = overlay(self._config, exchange.model) if self._config.model_overrides else {}
-        own = settings.get("raw_lane_max_tokens")
+        own = self._overlays.of(exchange.model).get("raw_lane_max_tokens")
         most = self._config.raw_lane_max_tokens if own is None else own
         asked = self._reader.whole(exchange.upstream_body)
         limit = asked.get("max_tokens")

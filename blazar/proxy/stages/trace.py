@@ -46,19 +46,24 @@ class Trace:
             raise
         finally:
             self._ledger.leave(exchange)
-            self._count(exchange, status, error)
-            self._write(exchange, arrived_at, status, error)
+            verdict, truncated = verdict_on(exchange), is_truncated(exchange)
+            self._count(exchange, status, error, verdict, truncated)
+            if self._audit is not None:
+                line = audit_line(exchange, arrived_at, self._ledger.now(), status, error, verdict, truncated)
+                if not self._audit.write(dumps(line) + b"\n"):
+                    self._metrics.audit_lost.add()
 
-    def _count(self, exchange: Exchange, status: int, error: BaseException | None) -> None:
+    def _count(self, exchange: Exchange, status: int, error: BaseException | None, verdict: str | None,
+               truncated: bool) -> None:
         metrics = self._metrics
         metrics.generations.add(exchange.dialect.name, exchange.operation, status_class(status))
         if exchange.first_byte:
             metrics.first_byte.observe(exchange.first_byte - exchange.started, exchange.model)
             metrics.overhead.observe(exchange.overhead)
-        if verdict := verdict_on(exchange):
+        if verdict is not None:
             metrics.structured.add(exchange.dialect.name, exchange.model, verdict)
         if error is None:
-            if is_truncated(exchange):
+            if truncated:
                 metrics.truncated.add(exchange.model)
                 log.warning("%s: the engine has cut a prompt of %d tokens to %d", exchange.model,
                             exchange.prompt_tokens, exchange.usage.prompt_tokens if exchange.usage else 0)
@@ -68,16 +73,9 @@ class Trace:
         elif isinstance(error, ClientGone):
             metrics.disconnects.add()
 
-    def _write(self, exchange: Exchange, arrived_at: float, status: int, error: BaseException | None) -> None:
-        if self._audit is None:
-            return
-        line = dumps(audit_line(exchange, arrived_at, self._ledger.now(), status, error)) + b"\n"
-        if not self._audit.write(line):
-            self._metrics.audit_lost.add()
 
-
-def audit_line(exchange: Exchange, arrived_at: float, ended: float, status: int,
-               error: BaseException | None) -> dict[str, Any]:
+def audit_line(exchange: Exchange, arrived_at: float, ended: float, status: int, error: BaseException | None,
+               verdict: str | None, truncated: bool) -> dict[str, Any]:
     """One line of the audit log: identity and outcome, never what was said. Durations are in milliseconds."""
     usage = exchange.usage
     return {
@@ -95,8 +93,8 @@ def audit_line(exchange: Exchange, arrived_at: float, ended: float, status: int,
         "prompt_tokens": usage.prompt_tokens if usage is not None else 0,
         "completion_tokens": usage.completion_tokens if usage is not None else 0,
         "estimated": usage is not None and usage.estimated,
-        "truncated": is_truncated(exchange),
-        "structure": verdict_on(exchange),
+        "truncated": truncated,
+        "structure": verdict,
         "coalesced": exchange.coalesced,
         "load_ms": exchange.load_ns // 1000 / 1000,
         "first_byte_ms": _ms(exchange.first_byte - exchange.started) if exchange.first_byte else None,

@@ -7,10 +7,12 @@ from typing import Any
 from gunicorn.http import wsgi
 
 from blazar.errors import BlazarError, RequestStalled
+from blazar.proxy.head_facts import FACTS, HeadFacts
 from blazar.proxy.request import REQUEST
 from blazar.proxy.wire.client import Client
+from blazar.proxy.wire.familiar import Familiar, familiar
 from blazar.proxy.wire.intake import HEAD_TIMEOUT, ClientParser, Unreadable
-from blazar.proxy.wire.lean import CLIENT, base_environ, lean_environ
+from blazar.proxy.wire.lean import CLIENT, add_body, base_environ, lean_environ
 from blazar.proxy.wire.request_head import END, check_head, receive_head
 from blazar.proxy.wire.turns import Turns
 from blazar.units import format_duration
@@ -45,21 +47,21 @@ class Conversation:
         self._client = client
         self._address = address
         self._head_until = 0.0
+        self._familiar: Familiar[dict[str, Any]] | None = None
 
     def run(self) -> None:
         """Answer requests until one of both sides ends it. Raises OSError when the client leaves or stalls."""
-        client, base, keepalive, turns = self._client, self._door.base, self._door.keepalive, self._door.turns
+        client, keepalive, turns = self._client, self._door.keepalive, self._door.turns
         client.greet(HEAD_TIMEOUT)
         while began := client.begin(keepalive, turns):
             self._head_until = 0.0
             try:
                 raw, rest = receive_head(began, self._more)
                 began = raw
-                head = check_head(raw)
+                environ = self._environ(raw, rest)
             except BlazarError as error:
                 self._worker.wsgi.refuse_head(client, began, error)
                 return
-            environ = lean_environ(base, head, client, self._address, rest)
             client.busy = True
             try:
                 another = self._answer(environ, _ignore) if environ is not None else self._answer_unusual(raw, rest)
@@ -71,6 +73,24 @@ class Conversation:
                 return
             if client.ahead:  # who sent its next request already must not have us to itself
                 self._worker.app.gateway.pace()
+
+    def _environ(self, raw: bytes, rest: bytes) -> dict[str, Any] | None:
+        """The environ of a request with that head, `rest` being what came after it; None for an unusual one. Raises
+        HeadRefused and its kin."""
+        last = self._familiar
+        length = last.length(raw) if last is not None else None
+        if last is not None and length is not None:
+            environ = last.known.copy()
+        else:
+            head = check_head(raw)
+            lean = lean_environ(self._door.base, head, self._client, self._address)
+            if lean is None:
+                return None
+            lean[FACTS] = HeadFacts(lean)
+            environ, length = lean, int(head.field("content-length") or 0)
+            self._familiar = familiar(raw, lean.copy())
+        add_body(environ, self._client, rest, length)
+        return environ
 
     def _more(self) -> bytes:
         now = time.monotonic()

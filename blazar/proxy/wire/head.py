@@ -4,10 +4,14 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from blazar.proxy.wire.familiar import Familiar, familiar
 from blazar.proxy.wire.framing import BadFraming, ChunkedFraming, CloseFraming, Framing, LengthFraming
 
 MAX_HEAD = 65536
 """Bytes of the longest head a child may send."""
+
+BODILESS = (204, 304)
+"""Statuses of answers without a body, whatever their head says."""
 
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5]\d\d)(?: [^\r\n\0]*)?")
 _FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\r\n\0]*?)[ \t]*")
@@ -22,14 +26,9 @@ class Head:
     framing: Framing
     keeps: bool
     """Whether the child keeps the connection after this answer."""
-
-    @property
-    def chunked(self) -> bool:
-        return isinstance(self.framing, ChunkedFraming)
-
-    @property
-    def length(self) -> int | None:
-        return self.framing.left if isinstance(self.framing, LengthFraming) else None
+    chunked: bool
+    length: int | None
+    """Bytes of the body, where the head tells them."""
 
 
 def parse_head(raw: bytes) -> Head:
@@ -44,7 +43,30 @@ def parse_head(raw: bytes) -> Head:
     if connection is not None:
         connection = connection.lower()
         keeps = "close" not in connection if keeps else "keep-alive" in connection
-    return Head(status, fields, _framing(status, fields), keeps)
+    framing = _framing(status, fields)
+    return Head(status, fields, framing, keeps, isinstance(framing, ChunkedFraming),
+                framing.left if isinstance(framing, LengthFraming) else None)
+
+
+class HeadReader:
+    """Reads the heads of one connection, which are nearly always like the one before."""
+
+    def __init__(self) -> None:
+        self._familiar: Familiar[Head] | None = None
+
+    def read(self, raw: bytes) -> Head:
+        """As `parse_head`."""
+        last = self._familiar
+        length = last.length(raw) if last is not None else None
+        if last is None or length is None:
+            head = parse_head(raw)
+            self._familiar = familiar(raw, head) if head.status not in BODILESS and head.status >= 200 else None
+            return head
+        known = last.known
+        if known.length is not None:
+            return Head(known.status, known.fields, LengthFraming(length), known.keeps, False, length)
+        return Head(known.status, known.fields, ChunkedFraming() if known.chunked else CloseFraming(), known.keeps,
+                    known.chunked, None)
 
 
 # A child sends the same lines again and again, and the same line means the same.
@@ -68,7 +90,7 @@ def _field(line: bytes) -> tuple[str, str]:
 
 def _framing(status: int, fields: dict[str, str]) -> Framing:
     coding, length = fields.get("transfer-encoding"), fields.get("content-length")
-    if status in (204, 304) or status < 200:
+    if status in BODILESS or status < 200:
         return LengthFraming(0)
     if coding is not None:
         if coding.lower() != "chunked" or length is not None:

@@ -15,7 +15,7 @@ from blazar.proxy.wire.request_head import RequestHead
 CLIENT = "blazar.client"
 """Where the environ keeps the Client."""
 FIELDS = "blazar.fields"
-"""Where it keeps the header fields by their lower-case names."""
+"""Where it keeps the header fields by their lower-case names, without the length."""
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE"})
 LONGEST_TARGET = 2048
 UNUSUAL_KEY = ""
@@ -30,12 +30,8 @@ def base_environ(config: Any, listener_name: Any, scheme: str = "http") -> dict[
             "SERVER_PROTOCOL": "HTTP/1.1", "wsgi.url_scheme": scheme}
 
 
-def lean_environ(base: dict[str, Any], head: RequestHead, client: Client, address: Any,
-                 began: bytes) -> dict[str, Any] | None:
-    """The environ of an ordinary request; None for any other.
-
-    `began` is what came after the head: what of it is not of this request's body is left for the client to read.
-    """
+def lean_environ(base: dict[str, Any], head: RequestHead, client: Client, address: Any) -> dict[str, Any] | None:
+    """The environ of an ordinary request, but for its body; None for any other."""
     target, values = head.target, head.values
     if head.old or head.method not in METHODS or not is_plain(target):
         return None
@@ -47,13 +43,21 @@ def lean_environ(base: dict[str, Any], head: RequestHead, client: Client, addres
     environ["REQUEST_METHOD"], environ["PATH_INFO"] = head.method, path
     environ["QUERY_STRING"], environ["RAW_URI"] = query, target
     environ["REMOTE_ADDR"] = address[0] if isinstance(address, tuple) else ""
-    length = int(values.get("content-length") or 0)
+    environ["gunicorn.socket"], environ[CLIENT] = client.sock, client
+    environ[FIELDS] = {name: value for name, value in values.items() if name != "content-length"}
+    return environ
+
+
+def add_body(environ: dict[str, Any], client: Client, began: bytes, length: int) -> None:
+    """Give a request its body of so many bytes.
+
+    `began` is what came after the head: what of it is not of this body is left for the client to read.
+    """
     if len(began) > length:
         client.unread(began[length:])
         began = began[:length]
     environ["wsgi.input"] = Body(client, began, length)
-    environ["gunicorn.socket"], environ[CLIENT], environ[FIELDS] = client.sock, client, values
-    return environ
+    environ["CONTENT_LENGTH"] = str(length) if length else ""
 
 
 @lru_cache(256)

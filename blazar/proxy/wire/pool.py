@@ -19,6 +19,7 @@ from gevent.hub import Waiter
 
 from blazar.control import short_socket_path
 from blazar.proxy.wire.client import READ, READ_SIZE, WRITE
+from blazar.proxy.wire.head import HeadReader
 from blazar.transport import Endpoint
 
 KEPT_IDLE = 4.0
@@ -53,6 +54,7 @@ class Connection:
         self._readable = self._loop.io(sock.fileno(), READ)
         self._armed = False
         self.interrupted = False
+        self.heads = HeadReader()
 
     def send(self, data: bytes) -> None:
         """Send all of `data`, waiting where there is no room. Raises OSError."""

@@ -18,7 +18,7 @@ from blazar.proxy.greens import MOMENT, sleep, spawn
 from blazar.proxy.meter import Meter
 from blazar.proxy.wire.flow import ChildClosed, Flow
 from blazar.proxy.wire.framing import BadFraming
-from blazar.proxy.wire.head import MAX_HEAD, Head, parse_head
+from blazar.proxy.wire.head import MAX_HEAD, Head
 from blazar.proxy.wire.pool import Connection, Pool
 from blazar.transport import Endpoint
 from blazar.units import format_duration
@@ -137,7 +137,7 @@ class Call:
         while True:
             raw, end, rest = self._rest.partition(b"\r\n\r\n")
             if end:
-                head = parse_head(raw)
+                head = self._connection.heads.read(raw)
                 self._rest = rest
                 if head.status >= 200:
                     return head

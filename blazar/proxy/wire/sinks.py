@@ -25,29 +25,30 @@ LINGER = 2.0
 class SocketSink:
     """Writes one answer to a client's connection, with a head of our own, which leaves with what follows it."""
 
+    started = False
+    status = 0
+    gone = False
+    early = False
+    _encode: Callable[[bytes], bytes] | None = None
+    _last = b""
+    _held = b""
+    """The head, until something else is sent with it."""
+
     def __init__(self, client: Client | StockClient, *, old: bool = False, closing: bool = False,
                  unread: bool = False, headless: bool = False,
                  write_timeout: float | None = None, draining: Callable[[], bool] = lambda: False) -> None:
         """`old`: an HTTP/1.0 client; `closing`: no request may follow; `unread`: the request has a body, which
         nobody has read yet; `headless`: a HEAD request, so the answer has no body."""
-        self.started = False
-        self.status = 0
-        self.gone = False
-        self.early = False
         self.closing = closing or old
         self.unread = unread
         self.old = old
         self._client = client
         self._bodiless = headless
         self._draining = draining
-        self._encode: Callable[[bytes], bytes] | None = None
-        self._last = b""
-        self._held = b""
-        """The head, until something else is sent with it."""
         client.write_timeout = write_timeout
 
     def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
-        # A length among the headers is spelt Content-Length.
+        # A length is the last of the headers, and spelt Content-Length.
         if self.gone:
             raise self.departed()
         if self.early:
@@ -59,7 +60,7 @@ class SocketSink:
         self.closing = self.closing or self.unread or self._draining()
         self._bodiless = self._bodiless or status in (204, 304)
         lines = [STATUS_LINES.get(status) or f"HTTP/1.1 {status} ", *map(": ".join, headers)]
-        if not (self._bodiless or "Content-Length" in dict(headers)):
+        if not (self._bodiless or (headers and headers[-1][0] == "Content-Length")):
             lines += self._choose_coding(raw_chunked)
         lines.append("Connection: close\r\n\r\n" if self.closing else "Connection: keep-alive\r\n\r\n")
         self._held = "\r\n".join(lines).encode("latin-1")

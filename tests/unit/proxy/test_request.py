@@ -8,7 +8,7 @@ from gevent import socket
 
 from blazar.errors import BodyTooLarge, CodingRefused, RequestStalled
 from blazar.proxy.exchange import ClientGone
-from blazar.proxy.request import Request
+from blazar.proxy.request import Request, Terms
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def pair():
 def request(pair, body, read_timeout=5.0, **environ) -> Request:
     return Request({"REQUEST_METHOD": "POST", "PATH_INFO": "/api/chat", "gunicorn.socket": pair[0],
                     "SERVER_PROTOCOL": "HTTP/1.1", "wsgi.input": body, **environ},
-                   max_body=1000, write_timeout=5.0, read_timeout=read_timeout)
+                   Terms(max_body=1000, write_timeout=5.0, read_timeout=read_timeout))
 
 
 class Trickle:

@@ -12,7 +12,7 @@ from gevent import socket
 from gunicorn.config import Config
 
 from blazar.proxy.exchange import ClientGone
-from blazar.proxy.request import REQUEST, Request
+from blazar.proxy.request import REQUEST, Request, Terms
 from blazar.proxy.wire.client import Client
 from blazar.proxy.wire.conversation import Conversation, Door
 from blazar.proxy.wire.lean import FIELDS
@@ -43,7 +43,7 @@ class Worker:
         return self
 
     def __call__(self, environ, start_response):
-        request = environ[REQUEST] = Request(environ, max_body=1000, write_timeout=5.0)
+        request = environ[REQUEST] = Request(environ, Terms(max_body=1000, write_timeout=5.0))
         try:
             body = request.body()
         except ClientGone:

@@ -1,0 +1,77 @@
+"""Heads like the one before: known only when nothing but the length differs."""
+
+import pytest
+
+from blazar.errors import BlazarError
+from blazar.proxy.wire.familiar import LONGEST, familiar
+from blazar.proxy.wire.framing import ChunkedFraming, CloseFraming, LengthFraming
+from blazar.proxy.wire.head import HeadReader
+from blazar.proxy.wire.request_head import check_head
+
+HEAD = b"POST /a HTTP/1.1\r\nHost: b\r\nContent-Length: %b\r\nX: 1"
+
+
+def test_only_the_length_differs():
+    assert familiar(HEAD % b"10", "known").length(HEAD % b"7") == 7
+    assert familiar(HEAD % b"10", "known").known == "known"
+    assert familiar(HEAD % b"10", "").length(HEAD % b"123456789012345") == 123456789012345
+
+
+@pytest.mark.parametrize("raw", [
+    HEAD % b"1234567890123456", HEAD % b"", HEAD % b"+7", HEAD % b"7 ", HEAD % b"7, 7",
+    HEAD % b"7\r\nContent-Length: 7",
+    HEAD % b"\xb2", (HEAD % b"7").replace(b"X: 1", b"X: 2"), (HEAD % b"7").replace(b"/a", b"/b"),
+    HEAD % b"7" + b"\r\nY: 1",
+    b"", b"POST /a HTTP/1.1\r\nHost: b\r\nContent-Length: ", b"X: 1",
+])
+def test_anything_else_is_another_head(raw):
+    assert familiar(HEAD % b"10", "").length(raw) is None
+
+
+def test_a_head_whose_two_ends_overlap():
+    known = familiar(b"A\r\nContent-Length: 1\r\nContent-", "")
+    assert known.length(b"A\r\nContent-Length: \r\nContent-") is None
+    assert known.length(b"A\r\nContent-") is None
+
+
+def test_a_head_without_a_length():
+    head = b"GET / HTTP/1.1\r\nHost: a"
+    assert familiar(head, "").length(head) == 0
+    assert familiar(head, "").length(head + b"\r\nContent-Length: 5") is None
+
+
+def test_what_is_known_was_passed_by_the_check():
+    """Whatever digits stand there: the check of a whole head says the same of it."""
+    known = familiar(HEAD % b"10", "")
+    for digits in (b"0", b"007", b"999999999999999", b"9999999999999999", b"1_0", b"0x1", b"-1", b"1\t", b"\t1"):
+        length = known.length(HEAD % digits)
+        if length is not None:
+            assert int(check_head(HEAD % digits).field("content-length")) == length
+    with pytest.raises(BlazarError):
+        check_head(HEAD % b"9999999999999999")
+
+
+def test_a_long_head_is_not_kept():
+    assert familiar(HEAD % b"1" + b"a" * LONGEST, "") is None
+
+
+@pytest.mark.parametrize(("first", "kind"), [
+    (b"HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nContent-Length: 5", LengthFraming),
+    (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", ChunkedFraming),
+    (b"HTTP/1.1 200 OK\r\nConnection: close", CloseFraming),
+])
+def test_each_answer_has_its_own_framing(first, kind):
+    reader = HeadReader()
+    one, two = reader.read(first), reader.read(first.replace(b": 5", b": 12"))
+    assert (two.status, two.keeps, type(two.framing)) == (one.status, one.keeps, kind)
+    assert two.framing is not one.framing and two.length == (12 if kind is LengthFraming else None)
+    one.framing.feed(b"5\r\nabcde\r\n0\r\n\r\n" if kind is ChunkedFraming else b"abcde")
+    assert not reader.read(first).framing.ended
+
+
+def test_another_answer_is_read_anew():
+    reader = HeadReader()
+    reader.read(b"HTTP/1.1 200 OK\r\nContent-Length: 5")
+    assert reader.read(b"HTTP/1.1 404 Not Found\r\nContent-Length: 5").status == 404
+    assert reader.read(b"HTTP/1.1 204 No Content\r\nContent-Length: 5").framing.ended
+    assert reader.read(b"HTTP/1.1 204 No Content\r\nContent-Length: 7").framing.ended
