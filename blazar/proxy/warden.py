@@ -19,6 +19,9 @@ from blazar.transport import Endpoint
 
 log = logging.getLogger("blazar.proxy")
 
+AGAIN = 10.0
+"""Seconds after which a child that was ended, and is found wedged still, is ended once more."""
+
 
 class Warden:
     """With `stall` seconds, 0 = never, it looks for answers that have stopped in the middle."""
@@ -30,9 +33,8 @@ class Warden:
         self._supervisor = supervisor
         self._metrics = metrics
         self._stall = stall
-        self._ended: dict[str, int] = {}
-        """Children that were ended and may still be among those that are known, with the pid: a new supervisor begins
-        to count anew."""
+        self._ended: dict[str, float] = {}
+        """When which children were ended: several requests find it out at the same time."""
         self._looking: set[str] = set()
         """Children that are being examined because of answers that have stopped."""
 
@@ -48,10 +50,11 @@ class Warden:
 
     def _end(self, endpoint: Endpoint) -> None:
         child_id = endpoint.child_id
-        if self._ended.get(child_id) == endpoint.pid:
+        now = self._ledger.now()
+        self._ended = {ended: at for ended, at in self._ended.items() if now - at < AGAIN}
+        if child_id in self._ended:
             return
-        known = self._directory.child_ids()
-        self._ended = {**{ended: pid for ended, pid in self._ended.items() if ended in known}, child_id: endpoint.pid}
+        self._ended[child_id] = now
         self._metrics.wedged.add(endpoint.model)
         self._directory.suspect(endpoint)
         self._supervisor.put_down(child_id)
