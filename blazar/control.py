@@ -40,6 +40,9 @@ MESSAGES = {
     "spent": ("supervisor", "usage: what another worker has just reported", None),
     "keep_alive": ("gateway", "model seconds (null = the default, negative = for ever, 0 = after this one)", None),
     "evict": ("gateway, cli", "model", "evicted: whether it was loaded"),
+    "examine": ("gateway", "child_id; stalled: whether an answer that had begun brings nothing more", "wedged: whether "
+                "the child does nothing for anybody, or is gone"),
+    "put_down": ("gateway", "child_id: of a child to be ended at once", None),
     "remove": ("gateway, cli", "model", ""),
     "describe": ("gateway, cli", "model", "model: the row, and the facts of its file"),
     "create": ("gateway", "name from files adapters preset license", "model warnings"),

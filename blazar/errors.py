@@ -874,6 +874,13 @@ class ChildSilent(BlazarError):
     status = 504
 
 
+class ChildWedged(BlazarError):
+    """the engine serving {model} came to a standstill and was ended; send the request again"""
+
+    slug = "child-wedged"
+    status = 502
+
+
 class ReleasesUnreachable(BlazarError):
     """the releases at {url} could not be read: {reason}; what is installed stays as it is, try again later"""
 

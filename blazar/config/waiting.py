@@ -12,8 +12,6 @@ WAITS: Mapping[str, tuple[str, ...]] = {
     "[[alias]] presets": ("alias",),
     "MCP tools of the gateway": ("mcp", "mcp_default"),
     "answers out of a semantic cache": ("semantic_cache",),
-    "coalescing of identical requests": ("singleflight",),
-    "the sentinel that notices stalls": ("sentinel_stall_secs",),
     "`blazar why` and `blazar watch`": ("pii_scrub",),
     "export to OpenTelemetry": ("otlp_*",),
     "the SGLang lane": ("sglang", "model_overrides.<name>.sglang", "warm_peg.sglang"),

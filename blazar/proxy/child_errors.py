@@ -15,8 +15,9 @@ from blazar.errors import (
     PromptTooLong,
     SchemaRefused,
 )
-from blazar.proxy.exchange import Exchange
+from blazar.proxy.exchange import Exchange, Retryable
 from blazar.proxy.tokens import too_long
+from blazar.proxy.wire.framing import BadFraming
 
 TOO_LONG = "exceed_context_size_error"
 """llama.cpp's word for a prompt that it cannot read whole."""
@@ -69,3 +70,19 @@ def child_error(exchange: Exchange, told: Any, status: int) -> BlazarError:
     if 400 <= status < 500 and status not in UNLIKE_OURS:
         return ChildRefused(message, status=status)
     return ChildFailed(model=exchange.model, reason=message)
+
+
+def cause_of(exchange: Exchange, error: Exception) -> Exception:
+    """What is told of an answer that broke off with `error`."""
+    if exchange.ended_by is not None:
+        return told_of(exchange.ended_by)
+    if isinstance(error, BlazarError):
+        return error
+    reason = f"it broke the rules of HTTP: {error}" if isinstance(error, BadFraming) else \
+        "it closed the connection in the middle of its answer"
+    return ChildFailed(model=exchange.model, reason=reason)
+
+
+def told_of(error: Exception) -> Exception:
+    """What is told of an attempt that cannot be made once more, since the client has its beginning."""
+    return error.error if isinstance(error, Retryable) else error

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 from blazar.errors import BlazarError, ChildFailed
 from blazar.proxy.assemble import Assembler
-from blazar.proxy.child_errors import EXPLAINED, child_error
+from blazar.proxy.child_errors import EXPLAINED, cause_of, child_error, told_of
 from blazar.proxy.dialects.openai_whole import Whole
-from blazar.proxy.exchange import ClientGone, Exchange, Reply, Usage, send_whole
+from blazar.proxy.exchange import ClientGone, Exchange, Reply, Retryable, Usage, send_whole
 from blazar.proxy.json import BadJson, dumps, loads
 from blazar.proxy.meter import Meter, estimated
 from blazar.proxy.receipts import headers_for, overhead
@@ -29,6 +29,8 @@ from blazar.telemetry.metrics import Metrics
 MAX_CHILD_ERROR = 65536
 """Bytes of a child's error answer that are read for its message."""
 DONE = "[DONE]"
+ANSWERS = ("application/json", "text/event-stream")
+"""Content types of answers that are passed on as they are."""
 MAX_OBJECT = 64 << 20
 """Bytes of the longest JSON answer that is read whole."""
 MAX_ROW = 1 << 20
@@ -90,7 +92,7 @@ class Dispatch:
 
 def _watched(exchange: Exchange, call: Call, read: Callable[[Exchange, Call], Result]) -> Result:
     """Ask the child and `read` its answer, for as long as the client is there."""
-    exchange.interrupt = call.interrupt
+    exchange.call, exchange.interrupt = call, call.interrupt
     exchange.sink.watch(call.interrupt)
     try:
         if exchange.ended_by is not None:
@@ -103,7 +105,7 @@ def _watched(exchange: Exchange, call: Call, read: Callable[[Exchange, Call], Re
         raise
     finally:
         exchange.sink.unwatch()
-        exchange.interrupt = None
+        exchange.call = exchange.interrupt = None
 
 
 def pass_on(exchange: Exchange, call: Call) -> Reply:
@@ -135,7 +137,7 @@ def _say_why(exchange: Exchange, error: Exception) -> None:
 def _used(exchange: Exchange, call: Call) -> Usage | None:
     """What a child told of its answer, else an estimate; None when it did nothing for this attempt."""
     if not call.answered:
-        left = exchange.sink.gone or exchange.ended_by is not None
+        left = exchange.sink.gone or not isinstance(exchange.ended_by, Retryable | None)
         return estimated(exchange, 0) if exchange.sent and left else None  # it was reading the prompt
     if call.head.status != 200:
         return None
@@ -149,8 +151,11 @@ def _relay(exchange: Exchange, call: Call) -> Reply:
     head, sink = call.head, exchange.sink
     if head.status in (400, 500, 501):
         return _refused(exchange, call)
-    headers = [*headers_for(exchange, head.status), overhead(exchange),
-               ("Content-Type", head.fields.get("content-type", "application/json"))]
+    kind = head.fields.get("content-type", "application/json")
+    if head.status == 200 and not kind.lower().startswith(ANSWERS):
+        raise ChildFailed(model=exchange.model,
+                          reason=f"its answer is {kind[:60]!r}, neither JSON nor a stream of events")
+    headers = [*headers_for(exchange, head.status), overhead(exchange), ("Content-Type", kind)]
     if head.length is not None:
         headers.append(("Content-Length", str(head.length)))
     sink.start(head.status, headers, raw_chunked=head.chunked)
@@ -175,7 +180,9 @@ def _refused(exchange: Exchange, call: Call) -> Reply:
     body, value = read_body(call, MAX_CHILD_ERROR), None
     with contextlib.suppress(BadJson):
         value = loads(body)
-    told = value.get("error") if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        raise told_error(exchange, body, call.head.status)
+    told = value.get("error")
     error = child_error(exchange, told, call.head.status)
     if error.status < 500 <= call.head.status or isinstance(error, EXPLAINED):
         raise error
@@ -191,7 +198,7 @@ def _end_relayed(exchange: Exchange, call: Call, error: Exception) -> Exception:
     """
     if exchange.sink.gone:
         raise exchange.sink.departed()
-    cause = _cause(exchange, error)
+    cause = cause_of(exchange, error)
     if exchange.stream and call.between_events and call.head.status == 200:
         exchange.sink.closing = True
         exchange.sink.write(chunk(exchange.dialect.stream_error(cause)) + LAST_CHUNK)
@@ -199,16 +206,6 @@ def _end_relayed(exchange: Exchange, call: Call, error: Exception) -> Exception:
     else:
         exchange.sink.abort()
     return cause
-
-
-def _cause(exchange: Exchange, error: Exception) -> Exception:
-    if exchange.ended_by is not None:
-        return exchange.ended_by
-    if isinstance(error, BlazarError):
-        return error
-    reason = f"it broke the rules of HTTP: {error}" if isinstance(error, BadFraming) else \
-        "it closed the connection in the middle of its answer"
-    return ChildFailed(model=exchange.model, reason=reason)
 
 
 # -- translated answers ----------------------------------------------------------------------------------
@@ -237,14 +234,15 @@ def _translate(exchange: Exchange, call: Call) -> Reply:
     except ClientGone:
         raise
     except Exception as error:
-        if sink.gone or not sink.started:
+        if sink.gone or not sink.started or (sink.early and isinstance(error, Retryable)):
             raise
+        told = told_of(error)
         sink.closing = True
-        push(translator.fail(error))
+        push(translator.fail(told))
         sink.finish()
-        if not isinstance(error, BlazarError):
+        if not isinstance(told, BlazarError):
             raise
-        return Reply(200, complete=False, error=error)
+        return Reply(200, complete=False, error=told)
     start()
     sink.finish()
     return Reply(200)
@@ -281,19 +279,25 @@ def _shaped(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:
 
 def _events(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:
     """The child's events. Raises ChildFailed for an error among them, and when the stream breaks off."""
-    reader = SseReader()
+    reader, is_empty = SseReader(), True
+    if not _is_stream(call.head):
+        raise ChildFailed(model=exchange.model, reason="its answer is no stream of events")
     try:
         for _, payload in call.pieces():
             for data in reader.feed(payload):
                 if data.strip() == DONE:
                     return
+                is_empty = False
                 yield _event(exchange, data)
     except (ChildClosed, BadFraming) as error:
         _say_why(exchange, error)
-        raise _cause(exchange, error) from error
+        raise cause_of(exchange, error) from error
     for data in reader.finish():
         if data.strip() != DONE:
             yield _event(exchange, data)
+        is_empty = False
+    if is_empty:
+        raise ChildFailed(model=exchange.model, reason="its answer is empty")
 
 
 # -- fetched answers, and errors -------------------------------------------------------------------------
@@ -315,7 +319,7 @@ def _read_json(exchange: Exchange, call: Call) -> Any:
         raise ChildFailed(model=exchange.model, reason=f"its answer is not usable JSON: {error}") from error
     except (ChildClosed, BadFraming) as error:
         _say_why(exchange, error)
-        raise _cause(exchange, error) from error
+        raise cause_of(exchange, error) from error
 
 
 def _read_rows(exchange: Exchange, call: Call, take: Callable[[list[float]], None]) -> None:
@@ -334,7 +338,7 @@ def _read_rows(exchange: Exchange, call: Call, take: Callable[[list[float]], Non
                 raise ChildFailed(model=exchange.model, reason="its answer is not lists of numbers")
     except (ChildClosed, BadFraming) as error:
         _say_why(exchange, error)
-        raise _cause(exchange, error) from error
+        raise cause_of(exchange, error) from error
 
 
 def _take_row(exchange: Exchange, text: bytes, take: Callable[[list[float]], None]) -> None:

@@ -264,8 +264,12 @@ class Exchange:
     usage: Usage | None = None
     """What this attempt used; None when the child did no work for it."""
     endpoint: Endpoint | None = None
+    coalesced: bool = False
+    """Its answer was made for an identical request."""
     ended_by: Exception | None = None
-    """Why the gateway itself ended this exchange, when it did."""
+    """Why the gateway itself ended this exchange, when it did; Retryable when only this attempt."""
+    call: Any = None
+    """The `wire.relay.Call` to the child that is under way, if any."""
     interrupt: Callable[[], None] | None = None
     """Wakes whoever waits for the child's bytes; set while there is a connection to the child."""
 

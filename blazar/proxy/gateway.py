@@ -43,9 +43,11 @@ from blazar.proxy.stages.preflight import Preflight
 from blazar.proxy.stages.quota import Quota
 from blazar.proxy.stages.resolve import Resolve
 from blazar.proxy.stages.retry import Retry
+from blazar.proxy.stages.singleflight import SingleFlight
 from blazar.proxy.stages.structure import Structure
 from blazar.proxy.stages.trace import Trace
 from blazar.proxy.supervisor import Supervisor
+from blazar.proxy.warden import Warden
 from blazar.proxy.wire.pool import Pool
 from blazar.proxy.writing import Writing
 from blazar.telemetry.audit import AuditLog
@@ -97,6 +99,8 @@ class Gateway:
             ResponsesDialect(reader))}
         self.dispatch = self._dispatch(config, reader)
         self._heartbeat = Heartbeat(config.sse_ping_interval)
+        self._warden = Warden(ledger, directory, supervisor, self.metrics,
+                              float(config.sentinel_stall_secs) if config.sentinel else 0.0)
         patience = float(config.queue_timeout_secs)
         self.parking = Parking(config.max_queued, patience, self.keys.lightest(), ledger.now, self.metrics)
         self.metrics.parked.read = self.parking.waiting
@@ -109,7 +113,8 @@ class Gateway:
             "quota": Quota(ledger.accounts, self.metrics), "capability": Capability(directory),
             "media": Media(directory, reader, self.pace), "knobs": knobs,
             "structure": Structure(config, reader, self.pace),
-            "retry": Retry(directory, self.metrics), "charge": Charge(ledger.accounts, self.metrics),
+            "singleflight": SingleFlight(config.singleflight, self.metrics),
+            "retry": Retry(directory, self.metrics, self._warden), "charge": Charge(ledger.accounts, self.metrics),
             "resolve": Resolve(directory, ledger, config),
             "preflight": Preflight(ready, self.dispatch.fetch, config.prompt_preflight),
             "lease": Lease(ready), "admission": Admission(ledger, ready, self.parking, self.metrics)}
@@ -190,6 +195,7 @@ class Gateway:
                 self.ledger.forget(living)
                 self.parking.refresh(self.directory.endpoints.values(), self.directory.workers, self.ledger.drains)
                 self._heartbeat.beat(self.ledger.now(), self.ledger.exchanges())
+                self._warden.look(self.ledger.now(), self.ledger.exchanges())
                 if self.audit is not None:
                     self.audit.tick()
                 self.supervisor.tick()

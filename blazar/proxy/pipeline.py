@@ -26,6 +26,7 @@ ORDER = (
     "media",      # are its pictures whole, and can this model see them
     "knobs",      # per-request options; those that are not active are refused
     "structure",  # the form that the answer must have, and who checks it
+    "singleflight",  # identical requests, asked at the same time, get one answer
     # once for each attempt
     "retry",      # at most one more attempt, only before any byte
     "charge",     # tokens reserved, then settled with the real count
@@ -45,7 +46,7 @@ ASKING = frozenset({"trace", "name", "auth", "quota", "capability", "media", "kn
 """The stage set of routes that have a model work without making it write."""
 COUNTING = ASKING - {"admission"} | {"lease"}
 """The stage set of routes that ask a child what takes none of its slots: tokens are counted beside any answer."""
-LOADING = GENERATION - {"capability", "media", "structure", "retry", "charge", "preflight", "admission"} | {"lease"}
+LOADING = frozenset({"trace", "name", "auth", "quota", "knobs", "resolve", "lease"})
 """The stage set of a request that only loads a model."""
 UNLOADING = frozenset({"trace", "name", "auth"})
 """The stage set of a request that only names a model."""

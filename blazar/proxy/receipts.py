@@ -6,6 +6,8 @@ from blazar.proxy.exchange import Exchange
 
 OVERHEAD = "X-Blazar-Overhead-Ms"
 STRUCTURED = "X-Blazar-Structured-Output"
+COALESCED = ("X-Blazar-Coalesced", "true")
+"""The header that says that the answer was made for an identical request."""
 
 
 def overhead(exchange: Exchange, heard: float = 0.0) -> tuple[str, str]:

@@ -66,6 +66,15 @@ class Supervisor:
         """Unload `model` once its requests have ended; whether it was loaded."""
         return bool(self._ask("evict", None, model=model)["evicted"])
 
+    def examine(self, child_id: str, stalled: bool) -> bool:
+        """Whether a child does nothing for anybody, or is gone; see `control.MESSAGES`."""
+        return bool(self._ask("examine", ANSWER_TIMEOUT, child_id=child_id, stalled=stalled)["wedged"])
+
+    def put_down(self, child_id: str) -> None:
+        """Have a wedged child ended at once."""
+        if self._link is not None:
+            self._link.note("put_down", child_id=child_id)
+
     def remove(self, model: str) -> None:
         """Unload `model` and take it out of the store."""
         self._ask("remove", None, model=model)

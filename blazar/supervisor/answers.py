@@ -13,6 +13,7 @@ from blazar.models.base import close_database
 from blazar.store.store import Store
 from blazar.supervisor.abilities import as_configured
 from blazar.supervisor.batch_answers import BatchAnswers
+from blazar.supervisor.examiner import Examiner
 from blazar.supervisor.explained import of_child
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import Gateway
@@ -60,9 +61,11 @@ class Answers:
         self._models: dict[str, Any] = {}
         self._aliases: dict[str, str] = {}
         self._reads = self._newest_read = 0
+        self._examiner = Examiner(pool, fleet)
         self._batches = BatchAnswers(store.paths, self._answer_later)
         self._kinds: dict[str, Callable[[Link, Message], None]] = {
             "hello": self._hello, "ensure_ready": self._ensure_ready, "evict": self._evict, "remove": self._remove,
+            "examine": self._examine, "put_down": self._put_down,
             "keep_alive": self._keep_alive, "describe": self._describe, "explain": self._explain,
             "changed": self._changed, "status": self._status, "beat": self._beat, "report": self._report,
             "keys": Keys(config, config_file, pool, workers).read_again,
@@ -183,6 +186,13 @@ class Answers:
     def _evict(self, link: Link, message: Message) -> None:
         self._fleet.evict(str(message["model"]),
                           lambda evicted: self._answer_seen(link, message, evicted=evicted))
+
+    def _examine(self, link: Link, message: Message) -> None:
+        self._examiner.examine(str(message["child_id"]), bool(message.get("stalled")),
+                               lambda wedged: link.answer(message, wedged=wedged))
+
+    def _put_down(self, link: Link, message: Message) -> None:
+        self._fleet.put_down(str(message["child_id"]))
 
     def _remove(self, link: Link, message: Message) -> None:
         model = str(message["model"])

@@ -224,6 +224,12 @@ class Child:
         else:
             self._terminate(self._process)
 
+    def put_down(self) -> None:
+        """End the process at once: it is wedged, so nothing it has or does is worth waiting for."""
+        if self._process is not None and self.state in (State.READY, State.DRAINING):
+            self._enter(State.STOPPING)
+            self._process.kill()
+
     def save(self) -> None:
         """Save the slots beside its work."""
         self.saved_at = self._means.loop.now()

@@ -96,6 +96,22 @@ class Fleet:
             elif child.state in (State.QUEUED, State.STARTING):
                 child.stop(LoadFailed(model=model, reason="it was stopped while it was loading", output=""))
 
+    def endpoint_of(self, child_id: str) -> Endpoint | None:
+        """That of a child, or of a router's model, which serves under this id; None when it does not."""
+        return next((endpoint for child in self._children.values() for endpoint in child.endpoints().values()
+                     if endpoint.child_id == child_id), None)
+
+    def put_down(self, child_id: str) -> None:
+        """End a wedged child at once, or have the router unload a model that is."""
+        endpoint = self.endpoint_of(child_id)
+        child = next((child for child in self._children.values() if child_id in child.lease_ids), None)
+        if child is not None:
+            log.error("%s: it does nothing with its requests, so it is ended", child_id)
+        if endpoint is not None and self._routed is not None and endpoint.lane == ROUTER:
+            self._routed.evict(endpoint.model, lambda _: None)
+        elif child is not None:
+            child.put_down()
+
     def compare(self, digests: Mapping[str, str]) -> None:
         """`digests` are the files that the store has now, by model: children of others go. What has failed may be tried
         again, since models or engines have changed."""

@@ -186,7 +186,14 @@ class Metrics:
                                       "API key.", "key", "limit")
         self.disconnects = Counter("blazar_client_disconnects_total", "Clients that left before their answer ended.")
         self.slow_clients = Counter("blazar_slow_clients_total", "Clients cut off because they did not read.")
-        self.retries = Counter("blazar_retries_total", "Second attempts after a child's connection proved stale.")
+        self.retries = Counter("blazar_retries_total", "Second attempts, after a stale connection, or "
+                               "a child that came to a standstill.")
+        self.wedged = Counter("blazar_wedged_children_total", "Children that were ended because they did nothing with "
+                              "their requests.", "model")
+        self.stalls = Counter("blazar_stalled_answers_total", "Answers that brought nothing for sentinel_stall_secs: "
+                              "`ended` with their child, or `kept` since it works.", "model", "outcome")
+        self.coalesced = Counter("blazar_coalesced_total", "Requests that got the answer to an identical one.",
+                                 "dialect", "model")
         self.spec_governor = StateGauge("blazar_spec_governor", "Whether speculation of a model is parked, where "
                                         "spec_auto_manage is on.", "model", "state", ("active", "parked"))
         self.ubatch_governor = StateGauge("blazar_ubatch_governor", "Micro-batch of a loaded model, where ubatch_auto "

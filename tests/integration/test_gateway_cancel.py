@@ -113,7 +113,7 @@ def test_the_childs_connection_ends_at_once(gateway, dialect, stream, phase, lea
 @pytest.mark.parametrize("dialect", ASK)
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "buffered"])
 def test_a_client_that_leaves_during_a_load_stops_it_for_nobody(tmp_path, dialect, stream):
-    with GatewayUnderTest(tmp_path, loaded=False) as gateway:
+    with GatewayUnderTest(tmp_path, {"singleflight": False}, loaded=False) as gateway:
         gateway.supervisor.load_seconds = 1.0
         leaving = ask(gateway, dialect, stream)
         staying = ask(gateway, dialect, stream)

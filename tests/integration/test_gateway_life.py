@@ -90,8 +90,8 @@ def test_twenty_waiting_requests_do_not_hold_up_others(cold):
     cold.supervisor.load_seconds = 1.0
     path, body = ASK["openai"]
     waiting = [cold.connect() for _ in range(20)]
-    for sock in waiting:
-        sock.sendall(post(path, json.dumps(body).encode(), "Connection: close"))
+    for number, sock in enumerate(waiting):
+        sock.sendall(post(path, json.dumps({**body, "seed": number}).encode(), "Connection: close"))
     eventually(lambda: len(cold.supervisor.notes("ensure_ready")) == 20)
     began = time.monotonic()
     assert cold.request("GET", "/api/version").status == 200

@@ -15,6 +15,8 @@ The scenario is read from `<model file>.stub.json` when there is one; all keys a
   status, headers, body, chunks, pause, crash_mid_stream  the answer of a completion route (below)
   tokens        what each slot holds, so that it can be saved; save_delay: seconds that takes
   die_restoring exit code when a slot is restored
+  silent        seconds between a completion request and the head of its answer
+  busy          its slots say that they work: "still", or "moving" from one look to the next
   ctx, slots    what /props says, unless the flags say it; props_delay: seconds until it says it
 
 `chunks` are the pieces of the answer body, written as they are with `pause` seconds between them; a piece may be
@@ -72,6 +74,7 @@ class Stub:
         self.asked = asked
         self.play = play
         self.ready = threading.Event()
+        self.looks = 0
         self.log = threading.Lock()
         self.keys = set((asked.api_key or "").split(",")) - {""}
         if asked.api_key_file:
@@ -121,7 +124,9 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(stub.play.get("props_delay", 0))
             self.send(200, stub.props())
         elif path == "/slots":
-            self.send(200, [{"id": number, "is_processing": False, "n_prompt_tokens": stub.play.get("tokens", 0)}
+            stub.looks += stub.play.get("busy") == "moving"
+            self.send(200, [{"id": number, "is_processing": "busy" in stub.play, "n_decoded": stub.looks,
+                             "n_prompt_tokens": stub.play.get("tokens", 0)}
                             for number in range(stub.props()["total_slots"])])
         elif path.startswith("/slots/") and "tokens" in stub.play:
             self.keep(json.loads(body)["filename"], self.path.rpartition("=")[2])
@@ -149,6 +154,7 @@ class Handler(BaseHTTPRequestHandler):
     def complete(self, body: bytes) -> None:
         play = self.stub.play
         asked = json.loads(body or b"{}")
+        time.sleep(play.get("silent", 0))
         chunks = play.get("chunks")
         if chunks is None and "body" in play:
             chunks = [play["body"]]

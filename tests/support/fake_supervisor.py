@@ -54,6 +54,8 @@ class FakeSupervisor:
         """What `ensure_ready` brings up."""
         self.load_seconds = 0.0
         self.config = config or {}
+        self.wedged = False
+        """What it finds when it examines a child."""
         self.blobs: set[str] = set()
         """Digests of files that clients need not send."""
         self.kept: dict[tuple[str, str, str], dict[str, str]] = {}
@@ -196,6 +198,9 @@ class FakeSupervisor:
         gone = self.loaded.pop(message["model"], None)
         self.push()
         return {"evicted": gone is not None}
+
+    def on_examine(self, message: Message) -> dict[str, Any]:
+        return {"wedged": self.wedged}
 
     def on_remove(self, message: Message) -> dict[str, Any]:
         self.installed.remove(message["model"])

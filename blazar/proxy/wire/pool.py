@@ -87,6 +87,16 @@ class Connection:
         """What has come by now, none when the child closed. Raises OSError: BlockingIOError when nothing has."""
         return b"" if self.interrupted else self._sock.recv(READ_SIZE)
 
+    def has_news(self) -> bool:
+        """Whether something is there to be read: bytes, or the child's end."""
+        try:
+            self._sock.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
+
     def listen(self, on_bytes: Callable[[], None] | None) -> None:
         """Have `on_bytes` called from the loop whenever there is something to `read`; with None, pause."""
         if self._armed:

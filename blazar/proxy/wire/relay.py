@@ -41,6 +41,8 @@ class Call:
         self._rest = b""
         """Bytes of the answer that nobody has looked at yet."""
         self._head: Head | None = None
+        self._quiet_since = 0.0
+        """From when on the child may be taken to say nothing, of CLOCK_MONOTONIC; 0 before its answer has begun."""
         self._settling = False
         """Somebody else reads the end, and gives the connection back."""
 
@@ -108,7 +110,17 @@ class Call:
         except BadFraming as error:
             raise self._failed(f"its answer is not HTTP: {error}") from error
         connection.deadline = math.inf
+        self._quiet_since = time.monotonic()
         return head
+
+    def quiet_for(self, now: float) -> float:
+        """Seconds for which nothing has come of an answer that has begun; 0 when something is there to be read."""
+        since = max(self._quiet_since, self.meter.heard)
+        return now - since if since and not self._connection.has_news() else 0.0
+
+    def excuse(self, now: float) -> None:
+        """That is counted from `now` on."""
+        self._quiet_since = now
 
     def _send(self, exchange: Exchange) -> None:
         head, body = request_head(exchange, self._endpoint), exchange.upstream_body

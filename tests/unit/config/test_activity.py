@@ -7,9 +7,9 @@ from tests.support.config_files import ALL_ACTIVE, load_text
 
 
 def test_an_inactive_setting_is_named_with_its_place(tmp_path):
-    config = load_text("port = 5\nsingleflight = false", tmp_path, active=frozenset({"port"}))
-    assert config.warnings == (f"{tmp_path}/config.toml line 2, key `singleflight`: this version of Blazar does not "
-                               f"act on it yet: it waits for coalescing of identical requests; remove it, or "
+    config = load_text("port = 5\nremote_fallback = false", tmp_path, active=frozenset({"port"}))
+    assert config.warnings == (f"{tmp_path}/config.toml line 2, key `remote_fallback`: this version of Blazar does not "
+                               f"act on it yet: it waits for requests that go to other servers; remove it, or "
                                f"expect no effect",)
 
 

@@ -18,6 +18,9 @@ BEFORE = [
     ("auth", "knobs", "nothing is told to whom the model is not allowed"),
     ("capability", "admission", "a model that cannot do it is not loaded for it"),
     ("knobs", "retry", "a refused knob costs no attempt"),
+    ("quota", "singleflight", "whoever follows has made a request"),
+    ("structure", "singleflight", "a form that is refused is refused to each"),
+    ("singleflight", "retry", "what is shared is the answer, not an attempt"),
     ("retry", "resolve", "a second attempt looks again"),
     ("resolve", "admission", "the lease is of the resolved endpoint"),
 ]

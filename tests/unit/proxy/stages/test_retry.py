@@ -1,9 +1,14 @@
+from pathlib import Path
+
 import pytest
 
-from blazar.errors import ChildFailed
+from blazar.errors import ChildFailed, ChildSilent, ShuttingDown
 from blazar.proxy.directory import Directory
 from blazar.proxy.exchange import Exchange, Reply, Retryable
+from blazar.proxy.ledger import Ledger
 from blazar.proxy.stages.retry import Retry
+from blazar.proxy.supervisor import Supervisor
+from blazar.proxy.warden import Warden
 from blazar.telemetry.metrics import Metrics
 from tests.support.fake_supervisor import endpoint
 
@@ -16,13 +21,14 @@ def directory():
     return Directory({"models": {"m:q4_0": {}}, "children": {"m:q4_0": PLACE.to_dict()}})
 
 
-def run(directory, *outcomes):
+def run(directory, *outcomes, ended_by=None):
     tries = iter(outcomes)
     said = []
 
     def attempt(exchange):
         said.append(1)
         outcome = next(tries)
+        exchange.ended_by = ended_by
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
@@ -30,8 +36,10 @@ def run(directory, *outcomes):
     exchange = Exchange(id="r", dialect=None, operation="chat", asked="m", stream=False, body=b"", payload={},
                         endpoint=PLACE)
     try:
-        return Retry(directory, Metrics())(exchange, attempt), len(said)
-    except ChildFailed as error:
+        ledger, metrics = Ledger(), Metrics()
+        warden = Warden(ledger, directory, Supervisor(Path("nowhere"), directory, ledger), metrics, 0)
+        return Retry(directory, metrics, warden)(exchange, attempt), len(said)
+    except (ChildFailed, ChildSilent, ShuttingDown) as error:
         return error, len(said)
 
 
@@ -55,3 +63,19 @@ def test_there_is_no_third_attempt(directory):
 
 def test_other_failures_are_not_repeated(directory):
     assert run(directory, FAILED, Reply(200)) == (FAILED, 1)
+
+
+def test_an_attempt_that_was_ended_with_its_child_is_tried_once_more(directory):
+    ended = Retryable(FAILED)
+    assert run(directory, ended, Reply(200), ended_by=ended) == (Reply(200), 2)
+
+
+def test_what_was_ended_for_good_is_not_tried_again(directory):
+    error, attempts = run(directory, Retryable(FAILED), Reply(200), ended_by=ShuttingDown())
+    assert isinstance(error, ShuttingDown) and attempts == 1
+
+
+def test_without_a_supervisor_a_silent_child_stays(directory):
+    silent = ChildSilent(model="m:q4_0", limit="1 s")
+    assert run(directory, silent, Reply(200)) == (silent, 1)
+    assert directory.endpoint("m:q4_0") == PLACE

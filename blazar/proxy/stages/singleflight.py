@@ -1,0 +1,109 @@
+"""Stage `singleflight`: chats that are the same to the byte, asked at the same time and not as streams, are answered by
+one run.
+
+The first leads, the others follow: each waits for the leader's answer for at most `BOUND` seconds and then goes its own
+way. It has counted as a request of its API key by then; the tokens are the leader's. Nothing is shared between keys.
+"""
+
+import time
+from typing import Any
+
+from blazar.proxy import greens
+from blazar.proxy.exchange import ClientGone, Exchange, Reply, send_whole
+from blazar.proxy.flight import Flight, Landing
+from blazar.proxy.pipeline import Forward
+from blazar.proxy.receipts import COALESCED, headers_for, overhead
+from blazar.telemetry.metrics import Metrics
+
+BOUND = 5.0
+"""Seconds for which one request waits for the answer to another."""
+CHATS = frozenset({"chat", "messages"})
+"""Operations that are shared."""
+LONGEST = 4 << 20
+"""Bytes of the longest body that is compared."""
+ASKS_FOR_ITS_OWN = "x-blazar-cache"
+"""A header whose sender wants to say itself where its answer comes from."""
+
+
+class SingleFlight:
+    def __init__(self, is_on: bool, metrics: Metrics) -> None:
+        self._is_on = is_on
+        self._metrics = metrics
+        self._leaders: dict[tuple[Any, ...], Exchange] = {}
+
+    def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
+        if exchange.stream or not self._is_on or not _may_share(exchange):
+            return forward(exchange)
+        key = _identity(exchange)
+        if key in self._leaders:
+            landing = self._follow(key, exchange)
+            if landing is not None:
+                return self._give(exchange, landing)
+        return self._lead(key, exchange, forward)
+
+    def _lead(self, key: tuple[Any, ...], exchange: Exchange, forward: Forward) -> Reply:
+        self._leaders[key] = exchange
+        error: BaseException | None = None
+        try:
+            reply = forward(exchange)
+            error = reply.error
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            if self._leaders.get(key) is exchange:
+                del self._leaders[key]
+            flight = exchange.sink
+            if isinstance(flight, Flight):
+                flight.land(error)
+        if isinstance(flight, Flight) and flight.lost:
+            raise flight.departed()
+        return reply
+
+    def _follow(self, key: tuple[Any, ...], exchange: Exchange) -> Landing | None:
+        """What became of the leader; None when this one is to go its own way."""
+        until = time.monotonic() + BOUND
+        while (left := until - time.monotonic()) > 0:
+            flight = Flight.of(self._leaders[key]) if key in self._leaders else None
+            if flight is None:
+                return None
+            landing = _waited(exchange, flight, left)
+            if landing is not None:
+                return landing
+        return None
+
+    def _give(self, exchange: Exchange, landing: Landing) -> Reply:
+        self._metrics.coalesced.add(exchange.dialect.name, exchange.model)
+        exchange.coalesced = True
+        if landing.error is not None:
+            raise landing.error
+        send_whole(exchange.sink, landing.status, [*headers_for(exchange, landing.status), overhead(exchange),
+                                                   COALESCED], landing.body, landing.content_type)
+        return Reply(landing.status)
+
+
+def _may_share(exchange: Exchange) -> bool:
+    """What is kept for its client, under an id of its own, needs an answer of its own."""
+    return (exchange.operation in CHATS and len(exchange.body) <= LONGEST and not exchange.payload.get("store")
+            and exchange.keep is None and ASKS_FOR_ITS_OWN not in exchange.knobs)
+
+
+def _identity(exchange: Exchange) -> tuple[Any, ...]:
+    """The same for requests whose answers may be the same one: the whole body, and what the headers ask for."""
+    key = exchange.api_key
+    knobs = tuple(sorted((name, repr(value)) for name, value in exchange.knobs.items())) if exchange.knobs else ()
+    return (key.name if key is not None else None, exchange.dialect.name, exchange.model, knobs, exchange.body)
+
+
+def _waited(exchange: Exchange, flight: Flight, seconds: float) -> Landing | None:
+    """Wait for the flight as long as the exchange's own client does."""
+    if exchange.ended_by is not None:
+        raise exchange.ended_by
+    exchange.interrupt = greens.interrupter(
+        lambda: ClientGone() if exchange.sink.gone or exchange.ended_by is None else exchange.ended_by)
+    exchange.sink.watch(exchange.interrupt)
+    try:
+        return flight.wait(seconds)
+    finally:
+        exchange.sink.unwatch()
+        exchange.interrupt = None
