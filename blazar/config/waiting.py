@@ -10,7 +10,6 @@ WAITS: Mapping[str, tuple[str, ...]] = {
     "fair queueing between API keys": ("keys[].weight",),
     "requests that go to other servers": ("remotes", "remote_fallback"),
     "failover chains": ("failover",),
-    "[[alias]] presets": ("alias",),
     "MCP tools of the gateway": ("mcp", "mcp_default"),
     "answers out of a semantic cache": ("semantic_cache",),
     "coalescing of identical requests": ("singleflight",),

@@ -231,6 +231,8 @@ class Exchange:
     """Seconds to stay loaded after this, negative for ever; None when the client did not say."""
     model: str = ""
     """The canonical name, once the `name` stage has run."""
+    alias: str = ""
+    """The [[alias]] under which it was asked for, if it was."""
     place: str = ""
     """Which of the model's children this attempt goes to."""
     api_key: Any = None

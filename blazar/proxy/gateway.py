@@ -9,6 +9,7 @@ from blazar.config.config import Config
 from blazar.errors import BlazarError, ShuttingDown
 from blazar.paths import Paths
 from blazar.proxy import greens
+from blazar.proxy.aliases import aliases_of
 from blazar.proxy.auth import KeyRing
 from blazar.proxy.batches.anthropic_source import AnthropicBatches
 from blazar.proxy.batches.openai_source import OpenAIBatches
@@ -65,7 +66,8 @@ class Gateway:
         self.ledger = ledger
         self.supervisor = supervisor
         self._tls = (config.tls_cert, config.tls_key) if config.tls_cert else None
-        self.keys = KeyRing(config.keys, directory.resolve)
+        directory.presets = aliases_of(config.alias)
+        self.keys = KeyRing(config.keys, directory.resolve_model)
         ledger.accounts.open(self.keys.limits())
         self.hosts = HostCheck(config)
         self.cors = Cors(config)

@@ -10,6 +10,7 @@ from blazar.control import Link, Message
 from blazar.errors import BlazarError, UsageRefused
 from blazar.models.base import close_database
 from blazar.store.store import Store
+from blazar.supervisor import alias_check
 from blazar.supervisor.abilities import as_configured
 from blazar.supervisor.batch_answers import BatchAnswers
 from blazar.supervisor.explained import of_child
@@ -57,6 +58,7 @@ class Answers:
         self._on_first_hello: Callable[[], None] | None = on_first_hello
         self._models: dict[str, Any] = {}
         self._aliases: dict[str, str] = {}
+        self._warned: set[str] = set()
         self._reads = self._newest_read = 0
         self._batches = BatchAnswers(store.paths, self._answer_later)
         self._kinds: dict[str, Callable[[Link, Message], None]] = {
@@ -93,6 +95,7 @@ class Answers:
         self._store.tidy()
         self._batches.tidy()
         self._models, self._aliases = self._read()
+        alias_check.refuse_shadows(self._config["alias"], self._models, self._aliases)
         self._compare()
         self._usage.read()
         close_database()  # SQLite closes no file of other threads while this thread has it open
@@ -151,6 +154,7 @@ class Answers:
     def _compare(self) -> None:
         self._sight.forgive()
         self._fleet.compare({name: model["digest"] for name, model in self._models.items()})
+        alias_check.warn(self._config["alias"], self._models, self._aliases, self._warned)
 
     # -- the kinds ---------------------------------------------------------------------------------------
 
