@@ -401,6 +401,20 @@ class ResponseCancelled(BlazarError):
     status = 409
 
 
+class RequestCancelled(BlazarError):
+    """this request was cancelled by whoever looks after it; `blazar requests` tells what is under way"""
+
+    slug = "request-cancelled"
+    status = 410
+
+
+class RequestMissing(BlazarError):
+    """no request {id!r} is under way here that this API key may cancel; GET /api/requests lists those that are"""
+
+    slug = "request-missing"
+    status = 404
+
+
 class StoredMissing(BlazarError):
     """no {what} {id!r} is kept here for this API key; those sent with `store` are kept for {days} days, and the oldest
     go first when they are too many"""

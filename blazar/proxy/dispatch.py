@@ -90,7 +90,7 @@ class Dispatch:
 
 def _watched(exchange: Exchange, call: Call, read: Callable[[Exchange, Call], Result]) -> Result:
     """Ask the child and `read` its answer, for as long as the client is there."""
-    exchange.interrupt = call.interrupt
+    exchange.call, exchange.interrupt = call, call.interrupt
     exchange.sink.watch(call.interrupt)
     try:
         if exchange.ended_by is not None:
@@ -103,7 +103,7 @@ def _watched(exchange: Exchange, call: Call, read: Callable[[Exchange, Call], Re
         raise
     finally:
         exchange.sink.unwatch()
-        exchange.interrupt = None
+        exchange.call = exchange.interrupt = None
 
 
 def pass_on(exchange: Exchange, call: Call) -> Reply:

@@ -241,6 +241,10 @@ class Exchange:
     """Headers for the client, complete before dispatch."""
     sink: Sink = field(init=False, repr=False)
     """Set by the resource, before the first stage."""
+    path: str = ""
+    """The path of the route table to which the request came."""
+    peer: Callable[[], str] | None = None
+    """Tells the address of the client, for whoever looks."""
     started: float = 0.0
     """When the whole request had come."""
     sent: float = 0.0
@@ -253,6 +257,8 @@ class Exchange:
     """When its client was last sent a sign of life."""
     load_ns: int = 0
     """Nanoseconds spent waiting for the model to load."""
+    waits: str = ""
+    """What it waits for at this moment: a `load`, a `slot`, or neither."""
     context_length: int = 0
     """Tokens that the model can read; 0 when unknown."""
     prompt_tokens: int = 0
@@ -264,6 +270,8 @@ class Exchange:
     endpoint: Endpoint | None = None
     ended_by: Exception | None = None
     """Why the gateway itself ended this exchange, when it did."""
+    call: Any = None
+    """The `wire.relay.Call` to the child that is under way, if any."""
     interrupt: Callable[[], None] | None = None
     """Wakes whoever waits for the child's bytes; set while there is a connection to the child."""
 

@@ -16,6 +16,9 @@ class Readiness:
 
     def __call__(self, exchange: Exchange) -> Endpoint:
         """Stop waiting when the client leaves or the exchange is ended; a load goes on, since others may want it."""
+        if exchange.ended_by is not None:
+            raise exchange.ended_by
+        exchange.waits = "load"
         exchange.interrupt = greens.interrupter(
             lambda: ClientGone() if exchange.sink.gone or exchange.ended_by is None else exchange.ended_by)
         exchange.sink.watch(exchange.interrupt)
@@ -24,6 +27,7 @@ class Readiness:
         finally:
             exchange.sink.unwatch()
             exchange.interrupt = None
+            exchange.waits = ""
         self._directory.trust(endpoint)
         if endpoint.ctx < exchange.num_ctx:
             self._directory.note_most(endpoint)

@@ -64,7 +64,8 @@ class Answers:
         self._kinds: dict[str, Callable[[Link, Message], None]] = {
             "hello": self._hello, "ensure_ready": self._ensure_ready, "evict": self._evict, "remove": self._remove,
             "keep_alive": self._keep_alive, "describe": self._describe, "explain": self._explain,
-            "changed": self._changed, "status": self._status, "beat": self._beat, "report": self._report,
+            "requests": self._requests, "changed": self._changed, "status": self._status, "beat": self._beat,
+            "report": self._report,
             "job": self._jobs.start, "cancel": self._jobs.cancel,
             **StoreAnswers(store, self._answer_later).kinds, **StoredAnswers(self._answer_later).kinds,
             **MessageBatchAnswers(self._answer_later).kinds, **self._batches.kinds}
@@ -236,9 +237,24 @@ class Answers:
         link.answer(message, pid=os.getpid(), url=self._url, children=self._fleet.describe(),
                     gateway={"pid": self._gateway.pid, "workers": [worker.pid for worker in self._workers.all()]})
 
+    def _requests(self, link: Link, message: Message) -> None:
+        finished = int(message["finished"])
+        self._workers.gather("requests", lambda parts: link.answer(message, **gathered(parts, finished)),
+                             key=message["key"], finished=finished, cancel=message["cancel"])
+
     def _beat(self, link: Link, message: Message) -> None:
         self._workers.beat(link)
 
     def _report(self, link: Link, message: Message) -> None:
         self._workers.report(link, message["children"])
         self._usage.add(message.get("usage") or [])
+
+
+def gathered(parts: list[Message], finished: int) -> Message:
+    """What several gateway workers tell of their requests, as one list: the oldest that runs first, then the `finished`
+    that ended last."""
+    rows = [row for part in parts for row in part["requests"]]
+    ended = [row for part in parts for row in part["finished"]]
+    return {"requests": sorted(rows, key=lambda row: -row["age_secs"]),
+            "finished": sorted(ended, key=lambda row: row["time"], reverse=True)[:finished],
+            "cancelled": sum(part["cancelled"] for part in parts)}

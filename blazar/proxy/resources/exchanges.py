@@ -14,7 +14,8 @@ def opened(gateway: Gateway, request: Request, route: Route) -> Exchange:
     exchange = gateway.dialects[route.dialect].parse(route.operation, body, request.headers, request.id)
     exchange.started = arrived
     exchange.api_key = request.api_key
-    exchange.sink = request.sink
+    exchange.sink, exchange.peer = request.sink, request.sink.peer
+    exchange.path = route.path
     exchange.headers = request.own_headers()
     knobs = [name for name in request.headers if name.startswith(HEADER_PREFIX)]
     for name in knobs:

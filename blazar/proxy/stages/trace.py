@@ -69,10 +69,9 @@ class Trace:
             metrics.disconnects.add()
 
     def _write(self, exchange: Exchange, arrived_at: float, status: int, error: BaseException | None) -> None:
-        if self._audit is None:
-            return
-        line = dumps(audit_line(exchange, arrived_at, self._ledger.now(), status, error)) + b"\n"
-        if not self._audit.write(line):
+        line = audit_line(exchange, arrived_at, self._ledger.now(), status, error)
+        self._ledger.finished.add(line, exchange.path)
+        if self._audit is not None and not self._audit.write(dumps(line) + b"\n"):
             self._metrics.audit_lost.add()
 
 
