@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from tests.support.fake_supervisor import eventually
-from tests.support.gateway_under_test import ASK, MODEL, GatewayUnderTest, is_error_of
+from tests.support.gateway_under_test import ASK, MODEL, GatewayUnderTest, is_error_of, post, read_all, read_until
 from tests.support.scripted_child import STREAM_HEAD, chunked, delta, event, json_answer
 
 KEYS = [{"name": "ann", "key": "sk-ann"}, {"name": "bob", "key": "sk-bob"}]
@@ -153,3 +153,19 @@ def test_without_a_supervisor_the_gateway_tells_its_own(tmp_path):
         gateway.child.play = lambda conversation: conversation.send(json_answer(b'{"choices":[]}'))
         gateway.ask("openai", {"X-Request-Id": "alone"})
         eventually(lambda: [row["id"] for row in told(gateway, {})["finished"]] == ["alone"], 20)
+
+
+def test_a_body_that_ends_with_its_connection_does_not_look_whole_when_it_was_cancelled(gateway):
+    def play(conversation):
+        conversation.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + event(delta("one")))
+        conversation.client_closes(20)
+
+    gateway.child.play = play
+    path, body = ASK["openai"]
+    with gateway.connect() as sock:
+        sock.settimeout(20)
+        sock.sendall(post(path, json.dumps({**body, "stream": True}).encode(), "Authorization: Bearer sk-ann",
+                          "X-Request-Id: unframed"))
+        read_until(sock, b"one")
+        assert gateway.request("DELETE", "/api/requests/unframed", headers=ANN).status == 200
+        assert not read_all(sock).endswith(b"0\r\n\r\n")
