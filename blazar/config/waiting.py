@@ -11,7 +11,6 @@ WAITS: Mapping[str, tuple[str, ...]] = {
     "requests that go to other servers": ("remotes", "remote_fallback"),
     "failover chains": ("failover",),
     "MCP tools of the gateway": ("mcp", "mcp_default"),
-    "answers out of a semantic cache": ("semantic_cache",),
     "coalescing of identical requests": ("singleflight",),
     "the sentinel that notices stalls": ("sentinel_stall_secs",),
     "`blazar why` and `blazar watch`": ("pii_scrub",),

@@ -278,6 +278,8 @@ def _whole(exchange: Exchange, call: Call, value: dict[str, Any]) -> Reply:
 
 def _shaped(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:
     events = _events(exchange, call)
+    if exchange.listener is not None:
+        events = exchange.listener.events(events)
     return events if exchange.reshaping is None else exchange.reshaping.events(events)
 
 

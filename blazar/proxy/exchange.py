@@ -227,6 +227,10 @@ class Exchange:
     """Keeps such an object for its client, and says whether it could; called before the last of it is sent."""
     reshaping: Any = None
     """The `reshaping.Reshaping` through which the child's answer goes, where its form is demanded."""
+    listener: Any = None
+    """The `replay.Listener` that takes down the child's events, for the dialects that translate."""
+    cache: str = ""
+    """What the semantic cache had for it: `hit`, `miss`, or `bypass` where it is none of its matters."""
     keep_alive: float | None = None
     """Seconds to stay loaded after this, negative for ever; None when the client did not say."""
     model: str = ""

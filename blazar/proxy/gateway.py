@@ -27,6 +27,7 @@ from blazar.proxy.heartbeat import Heartbeat
 from blazar.proxy.hosts import HostCheck
 from blazar.proxy.json_scan import BodyReader
 from blazar.proxy.ledger import Ledger
+from blazar.proxy.likeness import Likeness
 from blazar.proxy.pipeline import Forward, Stage, Step, compose
 from blazar.proxy.preset import Preset
 from blazar.proxy.readiness import Readiness
@@ -42,6 +43,7 @@ from blazar.proxy.stages.preflight import Preflight
 from blazar.proxy.stages.quota import Quota
 from blazar.proxy.stages.resolve import Resolve
 from blazar.proxy.stages.retry import Retry
+from blazar.proxy.stages.semantic_cache import SemanticCache
 from blazar.proxy.stages.structure import Structure
 from blazar.proxy.stages.trace import Trace
 from blazar.proxy.supervisor import Supervisor
@@ -102,6 +104,9 @@ class Gateway:
             "quota": Quota(ledger.accounts, self.metrics), "capability": Capability(directory),
             "media": Media(directory, reader, self.pace), "knobs": knobs,
             "structure": Structure(config, reader, self.pace),
+            "semantic_cache": SemanticCache(
+                config.semantic_cache, Likeness(directory, self.pipeline, self.dispatch.fetch), reader, self.metrics,
+                lambda model: directory.models[model]["digest"], ledger.now),
             "retry": Retry(directory, self.metrics), "charge": Charge(ledger.accounts, self.metrics),
             "resolve": Resolve(directory, ledger, config),
             "preflight": Preflight(ready, self.dispatch.fetch, config.prompt_preflight),

@@ -26,6 +26,7 @@ ORDER = (
     "media",      # are its pictures whole, and can this model see them
     "knobs",      # per-request options; those that are not active are refused
     "structure",  # the form that the answer must have, and who checks it
+    "semantic_cache",  # an answer that was given to nearly the same question
     # once for each attempt
     "retry",      # at most one more attempt, only before any byte
     "charge",     # tokens reserved, then settled with the real count
@@ -42,7 +43,7 @@ GENERATION = frozenset(ORDER)
 ASKING = frozenset({"trace", "name", "auth", "quota", "capability", "media", "knobs", "retry", "charge", "resolve",
                     "admission"})
 """The stage set of routes that ask a model something without making it write."""
-LOADING = GENERATION - {"capability", "media", "structure", "retry", "charge", "preflight"}
+LOADING = GENERATION - {"capability", "media", "structure", "semantic_cache", "retry", "charge", "preflight"}
 """The stage set of a request that only loads a model."""
 UNLOADING = frozenset({"trace", "name", "auth"})
 """The stage set of a request that only names a model."""

@@ -6,6 +6,7 @@ from blazar.proxy.exchange import Exchange
 
 OVERHEAD = "X-Blazar-Overhead-Ms"
 STRUCTURED = "X-Blazar-Structured-Output"
+CACHE = "X-Blazar-Cache"
 
 
 def overhead(exchange: Exchange, heard: float = 0.0) -> tuple[str, str]:
