@@ -26,9 +26,9 @@ class Likeness:
         self._warned = ""
 
     def model(self) -> dict[str, Any] | None:
-        """The smallest installed model that embeds and does nothing else."""
-        able = [entry for entry in self._directory.models.values()
-                if "embedding" in entry["capabilities"] and "completion" not in entry["capabilities"]]
+        """The smallest installed model that embeds whole texts and does nothing else."""
+        able = [entry for entry in self._directory.models.values() if "embedding" in entry["capabilities"]
+                and "completion" not in entry["capabilities"] and not entry.get("late_chunking")]
         return min(able, key=lambda entry: (entry["size"], entry["name"]), default=None)
 
     def vector(self, exchange: Exchange, model: str, text: str) -> list[float] | None:

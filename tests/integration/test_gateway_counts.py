@@ -80,7 +80,7 @@ def test_every_lane_counts_the_same_tokens_and_says_so_everywhere(gateway, diale
     assert line == {"id": request_id, "key": "ann", "dialect": dialect, "operation": path, "asked": MODEL,
                     "alias": None, "model": MODEL, "stream": stream, "status": 200, "error": None, "client_gone": False,
                     "prompt_tokens": 11, "completion_tokens": 3, "estimated": False, "truncated": False,
-                    "structure": None, "load_ms": 0.0}
+                    "structure": None, "cache": None, "load_ms": 0.0}
 
 
 def test_the_pace_of_a_stream_is_seen(gateway):

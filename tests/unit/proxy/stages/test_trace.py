@@ -64,7 +64,7 @@ def test_a_good_answer(bench):
         "asked": "Solo", "alias": None, "model": "solo:q4_0", "stream": True, "status": 200, "error": None,
         "client_gone": False,
         "prompt_tokens": 7, "completion_tokens": 3, "estimated": False, "truncated": False, "structure": None,
-            "load_ms": 250.0,
+        "cache": None, "load_ms": 250.0,
         "first_byte_ms": 1500.0, "total_ms": 3000.0}
     assert bench.metrics.generations.value("openai", "chat", "2xx") == 1
     assert bench.metrics.first_byte.series("solo:q4_0").sum == 1.5
