@@ -31,12 +31,12 @@ def test_its_commands(tmp_path):
                         "Content-Type: application/json", "-d", json.dumps(body)], timeout=60,
                        stdout=subprocess.DEVNULL)
 
-    def run(command: str) -> str:
+    def run(command: str, ends_with: int = 0, **env: str) -> str:
         words = shlex.split(command)[1:]
         done = subprocess.run([*BLAZAR, "--data-dir", str(daemon.paths.data_dir), *words], text=True, timeout=60,
-                              capture_output=True, env={**os.environ, "HOME": str(tmp_path)})
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+                              capture_output=True, env={**os.environ, "HOME": str(tmp_path), **env})
+        assert done.returncode == ends_with, done.stderr
+        return done.stdout + done.stderr
 
     with Daemon(tmp_path, tuple(LAUNCHER)) as daemon:
         model = daemon.install("smollm2-135m", chunks=[CHUNK, {"pause": 60}])
@@ -49,3 +49,7 @@ def test_its_commands(tmp_path):
             if "--cancel" in command:
                 asker.join(30)
                 assert not asker.is_alive()
+        command, _, printed = BLOCKS[-1]
+        assert alike(run(command, BLAZAR_HOST=daemon.url)) == alike(printed), "over HTTP"
+        for env in ({}, {"BLAZAR_HOST": daemon.url}):
+            assert "no request 'a%b?c' is under way" in run("blazar requests --cancel 'a%b?c'", 1, **env)
