@@ -63,6 +63,9 @@ MESSAGES = {
                 "limit, next: resting (owners), move: object expected state changes, answer: object rows of [line "
                 "failed text], finish: object owner state output errors (ids for its files)",
                 "put, find, cancel, next: row; page: rows more; move: there; answer, finish: nothing"),
+    "requests": ("gateway, cli, supervisor", "key: the name of the API key whose they are, null = all; finished: how "
+                 "many that have ended; cancel: the id of those to be cancelled, or null",
+                 "requests finished cancelled"),
     "changed": ("cli", "what: store", ""),
     "job": ("gateway, cli", "verb: pull; reference; job: a number of the asker's own", "model: its summary, at last"),
     "progress": ("supervisor", "job; then says: a sentence, or begins: a file sha256 size, or stage done total", None),

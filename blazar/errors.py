@@ -147,6 +147,20 @@ class ModelNotFound(BlazarError):
     status = 404
 
 
+class AliasHollow(ModelNotFound):
+    """{alias} is an [[alias]] of the model {model!r}, which is not installed; `blazar pull {model}` installs it, or
+    correct `model` of the alias in the configuration"""
+
+    slug = "alias-hollow"
+
+
+class AliasFixed(BlazarError):
+    """{name} is an [[alias]] of the configuration, so no request can {change}; {remedy}"""
+
+    slug = "alias-fixed"
+    status = 409
+
+
 class NotPullable(ModelNotFound):
     """{name!r} is not a name that this Blazar knows{near}; `blazar pull` alone lists those, owner/repo pulls from the
     registry, https://... a GGUF file, and ./file.gguf one of this machine"""
@@ -396,6 +410,20 @@ class ResponseCancelled(BlazarError):
 
     slug = "response-cancelled"
     status = 409
+
+
+class RequestCancelled(BlazarError):
+    """this request was cancelled by whoever looks after it; `blazar requests` tells what is under way"""
+
+    slug = "request-cancelled"
+    status = 410
+
+
+class RequestMissing(BlazarError):
+    """no request {id!r} is under way here that this API key may cancel; GET /api/requests lists those that are"""
+
+    slug = "request-missing"
+    status = 404
 
 
 class StoredMissing(BlazarError):

@@ -27,7 +27,7 @@ OF_FILES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/modelfiles.
 PAGES = (*OF_FILES, "docs/models.md", "docs/engines.md", "docs/tools.md", "docs/speculation.md", "docs/children.md",
          "docs/responses.md", "docs/ollama.md", "docs/openai.md", "docs/anthropic.md", "docs/vision.md",
          "docs/embeddings.md", "docs/structured-output.md", "docs/keys.md", "docs/queueing.md",
-         "docs/guards.md")
+         "docs/guards.md", "docs/aliases.md", "docs/requests.md", "docs/semantic-cache.md")
 
 
 @pytest.mark.parametrize("page", OF_FILES)

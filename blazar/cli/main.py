@@ -22,6 +22,7 @@ from blazar.cli.commands.list import List
 from blazar.cli.commands.ps import Ps
 from blazar.cli.commands.pull import Pull
 from blazar.cli.commands.quantize import Quantize
+from blazar.cli.commands.requests import Requests
 from blazar.cli.commands.rm import Rm
 from blazar.cli.commands.rpc import Rpc
 from blazar.cli.commands.run import Run
@@ -33,8 +34,9 @@ from blazar.cli.context import Context
 from blazar.cli.output import Output
 from blazar.errors import BlazarError
 
-VERBS: tuple[Command, ...] = (Serve(), Pull(), Create(), List(), Show(), Ps(), Run(), Stop(), Cp(), Rm(), Quantize(),
-                              Fit(), Explain(), Bench(), Engine(), Rpc(), Keys(), Config(), Doctor(), Upgrade())
+VERBS: tuple[Command, ...] = (Serve(), Pull(), Create(), List(), Show(), Ps(), Requests(), Run(), Stop(), Cp(), Rm(),
+                              Quantize(), Fit(), Explain(), Bench(), Engine(), Rpc(), Keys(), Config(), Doctor(),
+                              Upgrade())
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141

@@ -120,9 +120,9 @@ def alias_names_are_unique(values: Values) -> Iterator[Problem]:
 @rule(refused='[[alias]]\nname = "m"\nmodel = "M"', accepted='[[alias]]\nname = "fast"\nmodel = "m"')
 def alias_is_another_name(values: Values) -> Iterator[Problem]:
     """An alias stands for a model, not for itself or another alias."""
-    names = {entry["name"].lower() for entry in values["alias"]}
+    names = {canonical(entry["name"]) for entry in values["alias"]}
     for path, entry in entries(values, "alias"):
-        if entry["model"].lower() in names:
+        if canonical(entry["model"]) in names:
             yield Problem((*path, "model"), f"{entry['model']} is an alias itself", "name the model it stands for")
 
 
@@ -135,6 +135,18 @@ def alias_is_no_chain(values: Values) -> Iterator[Problem]:
         if entry["name"].lower() in chains:
             yield Problem((*path, "name"), f"a [[failover]] chain has the alias {entry['name']} too",
                           "give each its own name")
+
+
+@rule(refused='[model_overrides.fast]\nctx = 1\n[[alias]]\nname = "fast"\nmodel = "m"',
+      accepted='[model_overrides.m]\nctx = 1\n[[alias]]\nname = "fast"\nmodel = "m"')
+def overrides_name_models(values: Values) -> Iterator[Problem]:
+    """An alias has no engine of its own, so nothing of one can be set for it."""
+    targets = {canonical(entry["name"]): entry["model"] for entry in values["alias"]}
+    for path, _ in overrides(values):
+        target = targets.get(canonical(str(path[-1])))
+        if target is not None:
+            yield Problem(path, f"{path[-1]} is an [[alias]], which runs in the engine of {target}",
+                          f'write [model_overrides."{target}"]; what its requests shall have goes into `set`')
 
 
 @rule(refused="[model_overrides.Qwen]\nctx = 1\n[model_overrides.qwen]\nctx = 2",
@@ -159,4 +171,4 @@ def _choose(name: str, names: list[str]) -> str:
 NAME_RULES = (mcp_command_or_url, mcp_names_are_unique, mcp_names_are_not_words, mcp_default_exists,
               engine_mcp_file_or_json, failover_aliases_are_unique, failover_names_are_unique, failover_has_targets,
               failover_remotes_exist, failover_is_no_circle, alias_names_are_unique, alias_is_another_name,
-              alias_is_no_chain, overrides_are_unique)
+              alias_is_no_chain, overrides_name_models, overrides_are_unique)

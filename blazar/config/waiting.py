@@ -9,10 +9,7 @@ WAITS: Mapping[str, tuple[str, ...]] = {
     # what is not there yet: the settings and fields that wait for it, or how their names begin before a *
     "requests that go to other servers": ("remotes", "remote_fallback"),
     "failover chains": ("failover",),
-    "[[alias]] presets": ("alias",),
     "MCP tools of the gateway": ("mcp", "mcp_default"),
-    "answers out of a semantic cache": ("semantic_cache",),
-    "`blazar why` and `blazar watch`": ("pii_scrub",),
     "export to OpenTelemetry": ("otlp_*",),
     "the SGLang lane": ("sglang", "model_overrides.<name>.sglang", "warm_peg.sglang"),
     "the MLX lane": ("mlx", "model_overrides.<name>.mlx", "warm_peg.mlx"),

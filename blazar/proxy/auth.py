@@ -12,6 +12,7 @@ from typing import Any
 from blazar.config.tables.api_keys import digest_of, names_of
 from blazar.errors import BlazarError, ModelForbidden, Unauthenticated
 from blazar.proxy.accounts import NO_LIMITS, Limits
+from blazar.proxy.aliases import spelt
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class KeyRing:
     """The configured API keys. Without any, everybody is let in."""
 
     def __init__(self, entries: Iterable[Mapping[str, Any]], resolve: Callable[[str], str]) -> None:
-        """`resolve` gives the canonical name of a reference, or raises a BlazarError."""
+        """`resolve` gives the canonical name of a model's reference, or raises a BlazarError."""
         self._resolve = resolve
         self.replace(entries)
 
@@ -65,13 +66,16 @@ class KeyRing:
             raise Unauthenticated
         return found
 
-    def check_model(self, key: ApiKey | None, model: str) -> None:
-        """Raises ModelForbidden when `key` may not use the model of this canonical name."""
-        if key is not None and not self.allows(key, model):
-            raise ModelForbidden(key_name=key.name, model=model, allowed=", ".join(key.models))
+    def check_model(self, key: ApiKey | None, model: str, alias: str = "") -> None:
+        """Raises ModelForbidden when `key` may not use the model of this canonical name, asked for as `alias`."""
+        if key is not None and not self.allows(key, model, alias):
+            raise ModelForbidden(key_name=key.name, model=alias or model, allowed=", ".join(key.models))
 
-    def allows(self, key: ApiKey | None, model: str) -> bool:
-        return key is None or not key.models or any(self._means(reference, model) for reference in key.models)
+    def allows(self, key: ApiKey | None, model: str, alias: str = "") -> bool:
+        """A key that names a model may use it under every alias; one that names an alias, only as that."""
+        if key is None or not key.models or any(self._means(reference, model) for reference in key.models):
+            return True
+        return bool(alias) and any(spelt(reference) == alias for reference in key.models)
 
     def _means(self, reference: str, model: str) -> bool:
         if reference.lower() == model:

@@ -4,8 +4,12 @@ A request to a loaded model reads only this. It may be a moment old: a child tha
 the attempt that meets it, which calls `suspect` and asks the supervisor instead.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
+from blazar.errors import AliasHollow, BlazarError, ModelNotFound
+from blazar.proxy.aliases import Alias
+from blazar.store.name import parse
 from blazar.store.resolve import resolve
 from blazar.transport import Endpoint
 
@@ -14,9 +18,13 @@ REMEMBERED = 1024
 
 
 class Directory:
-    """Models, aliases and endpoints; `replace` swaps all of them at once."""
+    """Models, aliases and endpoints; `replace` swaps all of them at once.
+
+    `aliases` are names that the store knows, `presets` those of the configuration.
+    """
 
     def __init__(self, snapshot: dict[str, Any] | None = None) -> None:
+        self.presets: Mapping[str, Alias] = {}
         self._most: set[str] = set()
         """Children that cannot be had with a larger context."""
         self.replace(snapshot or {})
@@ -31,6 +39,8 @@ class Directory:
         """Gateway workers that use the children at this time."""
         self.started_at: float = snapshot.get("started_at", 0.0)
         self._canonical: dict[str, str] = {}
+        self._presets: dict[str, Alias] = {}
+        """By the spellings of `_canonical` that mean one."""
         self._suspects: set[str] = set()
         self._most &= self.child_ids()
 
@@ -38,11 +48,44 @@ class Directory:
         """The canonical name behind `reference`. Raises NameRefused, ModelNotFound or ModelAmbiguous."""
         known = self._canonical.get(reference)
         if known is None:
-            known = resolve(reference, self.models, self.aliases)
+            preset = self._preset(reference) if self.presets else None
+            known = self.resolve_model(reference) if preset is None else self._target(preset)
             if len(self._canonical) >= REMEMBERED:
-                self._canonical = {}
+                self._canonical, self._presets = {}, {}
             self._canonical[reference] = known
+            if preset is not None:
+                self._presets[reference] = preset
         return known
+
+    def resolve_model(self, reference: str) -> str:
+        """The same, as if there were no `presets`."""
+        return resolve(reference, self.models, self.aliases)
+
+    def preset(self, reference: str) -> Alias | None:
+        """The one of `presets` that a reference means which has just been resolved."""
+        return self._presets.get(reference)
+
+    def _preset(self, reference: str) -> Alias | None:
+        name = str(parse(reference))
+        return None if name in self.models else self.presets.get(name)
+
+    def _target(self, preset: Alias) -> str:
+        try:
+            return self.resolve_model(preset.model)
+        except ModelNotFound as error:
+            raise AliasHollow(alias=preset.name, model=preset.model) from error
+
+    def preset_entries(self) -> dict[str, dict[str, Any]]:
+        """What lists show of the `presets` whose models are installed, by name; `parent` is the model."""
+        found = {}
+        for name, preset in self.presets.items():
+            try:
+                target = self.resolve_model(preset.model)
+            except BlazarError:
+                continue
+            if name not in self.models:
+                found[name] = {**self.models[target], "name": name, "parent": target}
+        return found
 
     def endpoint(self, model: str) -> Endpoint | None:
         """Where `model` is served; None when it is not loaded, or its child is suspected to be gone."""

@@ -161,6 +161,8 @@ def _relay(exchange: Exchange, call: Call) -> Reply:
     sink.start(head.status, headers, raw_chunked=head.chunked)
     try:
         call.relay(sink)
+        if exchange.ended_by is not None and not head.chunked and head.length is None:
+            raise ChildClosed  # we closed it, and that is all that ends such a body
     except (ChildClosed, BadFraming) as error:
         return Reply(head.status, complete=False, error=_end_relayed(exchange, call, error))
     sink.finish()
@@ -274,6 +276,8 @@ def _whole(exchange: Exchange, call: Call, value: dict[str, Any]) -> Reply:
 
 def _shaped(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:
     events = _events(exchange, call)
+    if exchange.listener is not None:
+        events = exchange.listener.events(events)
     return events if exchange.reshaping is None else exchange.reshaping.events(events)
 
 

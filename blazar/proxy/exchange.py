@@ -225,10 +225,16 @@ class Exchange:
     """Keeps such an object for its client, and says whether it could; called before the last of it is sent."""
     reshaping: Any = None
     """The `reshaping.Reshaping` through which the child's answer goes, where its form is demanded."""
+    listener: Any = None
+    """The `replay.Listener` that takes down the child's events, for the dialects that translate."""
+    cache: str = ""
+    """What the semantic cache had for it: `hit`, `miss`, or `bypass` where it is none of its matters."""
     keep_alive: float | None = None
     """Seconds to stay loaded after this, negative for ever; None when the client did not say."""
     model: str = ""
     """The canonical name, once the `name` stage has run."""
+    alias: str = ""
+    """The [[alias]] under which it was asked for, if it was."""
     place: str = ""
     """Which of the model's children this attempt goes to."""
     api_key: Any = None
@@ -237,6 +243,10 @@ class Exchange:
     """Headers for the client, complete before dispatch."""
     sink: Sink = field(init=False, repr=False)
     """Set by the resource, before the first stage."""
+    path: str = ""
+    """The path of the route table to which the request came."""
+    peer: Callable[[], str] | None = None
+    """Tells the address of the client, for whoever looks."""
     started: float = 0.0
     """When the whole request had come."""
     sent: float = 0.0

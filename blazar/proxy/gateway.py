@@ -9,6 +9,7 @@ from blazar.config.config import Config
 from blazar.errors import BlazarError, ShuttingDown
 from blazar.paths import Paths
 from blazar.proxy import greens
+from blazar.proxy.aliases import aliases_of
 from blazar.proxy.auth import KeyRing
 from blazar.proxy.batches.anthropic_source import AnthropicBatches
 from blazar.proxy.batches.openai_source import OpenAIBatches
@@ -26,6 +27,7 @@ from blazar.proxy.heartbeat import Heartbeat
 from blazar.proxy.hosts import HostCheck
 from blazar.proxy.json_scan import BodyReader
 from blazar.proxy.ledger import Ledger
+from blazar.proxy.likeness import Likeness
 from blazar.proxy.parking import Parking
 from blazar.proxy.pipeline import Forward, Stage, Step, compose
 from blazar.proxy.preset import Preset
@@ -43,6 +45,7 @@ from blazar.proxy.stages.preflight import Preflight
 from blazar.proxy.stages.quota import Quota
 from blazar.proxy.stages.resolve import Resolve
 from blazar.proxy.stages.retry import Retry
+from blazar.proxy.stages.semantic_cache import SemanticCache
 from blazar.proxy.stages.singleflight import SingleFlight
 from blazar.proxy.stages.structure import Structure
 from blazar.proxy.stages.trace import Trace
@@ -71,7 +74,8 @@ class Gateway:
         self.ledger = ledger
         self.supervisor = supervisor
         self._tls = (config.tls_cert, config.tls_key) if config.tls_cert else None
-        self.keys = KeyRing(config.keys, directory.resolve)
+        directory.presets = aliases_of(config.alias)
+        self.keys = KeyRing(config.keys, directory.resolve_model)
         ledger.accounts.open(self.keys.limits())
         supervisor.on_keys = self._take_keys
         self.hosts = HostCheck(config)
@@ -113,6 +117,9 @@ class Gateway:
             "quota": Quota(ledger.accounts, self.metrics), "capability": Capability(directory),
             "media": Media(directory, reader, self.pace), "knobs": knobs,
             "structure": Structure(config, reader, self.pace),
+            "semantic_cache": SemanticCache(
+                config.semantic_cache, Likeness(directory, self.pipeline, self.dispatch.fetch), reader, self.metrics,
+                lambda model: directory.models[model]["digest"], ledger.now),
             "singleflight": SingleFlight(config.singleflight, self.metrics),
             "retry": Retry(directory, self.metrics, self._warden), "charge": Charge(ledger.accounts, self.metrics),
             "resolve": Resolve(directory, ledger, config),

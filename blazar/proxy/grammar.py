@@ -45,6 +45,7 @@ class Envelopes:
     """Turns the text of such answers into calls; a Reshaping, as dispatch sees it."""
 
     sentinel = None
+    calls = True
 
     def events(self, events: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """The child's chunks; envelopes are kept back until the end, and come before the last of it."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from blazar.proxy.accounts import Accounts
 from blazar.proxy.exchange import Exchange
+from blazar.proxy.finished import Finished
 
 KEPT = 600.0
 """Seconds after its last use for which an idle child is still reported."""
@@ -34,6 +35,7 @@ class Ledger:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = self.now = clock
         self.accounts = Accounts(clock)
+        self.finished = Finished()
         self._counts: dict[str, _Count] = {}
         self._drains: dict[str, _Drain] = {}
         self._exchanges: dict[int, Exchange] = {}

@@ -26,6 +26,7 @@ ORDER = (
     "media",      # are its pictures whole, and can this model see them
     "knobs",      # per-request options; those that are not active are refused
     "structure",  # the form that the answer must have, and who checks it
+    "semantic_cache",  # an answer that was given to nearly the same question
     "singleflight",  # identical requests, asked at the same time, get one answer
     # once for each attempt
     "retry",      # at most one more attempt, only before any byte

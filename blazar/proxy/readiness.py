@@ -26,6 +26,8 @@ class Readiness:
 
     def __call__(self, exchange: Exchange) -> Endpoint:
         """Stop waiting when the client leaves or the exchange is ended; a load goes on, since others may want it."""
+        if exchange.ended_by is not None:
+            raise exchange.ended_by
         self._parking.enter(exchange, "load")
         exchange.interrupt = greens.interrupter(
             lambda: ClientGone() if exchange.sink.gone or exchange.ended_by is None else exchange.ended_by)

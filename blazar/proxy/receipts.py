@@ -6,6 +6,7 @@ from blazar.proxy.exchange import Exchange
 
 OVERHEAD = "X-Blazar-Overhead-Ms"
 STRUCTURED = "X-Blazar-Structured-Output"
+CACHE = "X-Blazar-Cache"
 COALESCED = ("X-Blazar-Coalesced", "true")
 """The header that says that the answer was made for an identical request."""
 

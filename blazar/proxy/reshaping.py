@@ -27,6 +27,8 @@ class Reshaping:
     def __init__(self, tools: Sequence[str], sentinel: Sentinel | None, stops: tuple[str, ...],
                  new_id: Callable[[], str] = new_call) -> None:
         self.sentinel = sentinel
+        self.calls = bool(tools)
+        """The answer is a call, and no text."""
         self._tools = tools
         self._stops = stops
         self._new_id = new_id

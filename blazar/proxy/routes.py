@@ -84,6 +84,8 @@ ROUTES = (
     Route("GET", "/api/tags", "models.tags", "ollama"),
     Route("GET", "/api/ps", "models.ps", "ollama"),
     Route("POST", "/api/show", "models.show", "ollama"),
+    Route("GET", "/api/requests", "requests.listed", "ollama"),
+    Route("DELETE", "/api/requests/{id}", "requests.cancel", "ollama"),
     Route("POST", "/api/explain", "models.explain", "ollama"),
     Route("POST", "/api/pull", "pulls.pull", "ollama"),
     Route("DELETE", "/api/delete", "models.delete", "ollama"),

@@ -19,6 +19,7 @@ from blazar.proxy import greens
 from blazar.proxy.directory import Directory
 from blazar.proxy.job import Job
 from blazar.proxy.ledger import Ledger
+from blazar.proxy.under_way import told
 from blazar.transport import Endpoint
 
 ANSWER_TIMEOUT = 10.0
@@ -127,6 +128,10 @@ class Supervisor:
         """Have something done with the batches of clients; see `control.MESSAGES`."""
         return self._ask("batches", None if verb == "finish" else ANSWER_TIMEOUT, verb=verb, **fields)
 
+    def requests(self, key: str | None, finished: int, cancel: str | None) -> dict[str, Any]:
+        """What all gateway workers say of their requests; see `under_way.told`."""
+        return self._ask("requests", ANSWER_TIMEOUT, key=key, finished=finished, cancel=cancel)
+
     def keep_alive(self, model: str, seconds: float) -> None:
         """Note how long `model` is to stay loaded from now on."""
         if self._link is not None:
@@ -202,5 +207,7 @@ class Supervisor:
             self.on_keys(message["keys"])
         elif kind == "spent":
             self._ledger.accounts.hear(message["usage"])
+        elif kind == "requests":
+            link.answer(message, **told(self._ledger, message["key"], message["finished"], message["cancel"]))
         elif kind == "stopping":
             self.on_stopping(float(message["grace"]))

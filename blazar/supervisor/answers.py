@@ -11,6 +11,7 @@ from blazar.control import Link, Message
 from blazar.errors import BlazarError, UsageRefused
 from blazar.models.base import close_database
 from blazar.store.store import Store
+from blazar.supervisor import alias_check
 from blazar.supervisor.abilities import as_configured
 from blazar.supervisor.batch_answers import BatchAnswers
 from blazar.supervisor.examiner import Examiner
@@ -27,6 +28,7 @@ from blazar.supervisor.store_answers import StoreAnswers
 from blazar.supervisor.stored_answers import StoredAnswers
 from blazar.supervisor.usage import Usage
 from blazar.supervisor.workers import Workers
+from blazar.telemetry.redact import scrubber
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +62,7 @@ class Answers:
         self._on_first_hello: Callable[[], None] | None = on_first_hello
         self._models: dict[str, Any] = {}
         self._aliases: dict[str, str] = {}
+        self._warned: set[str] = set()
         self._reads = self._newest_read = 0
         self._examiner = Examiner(pool, fleet)
         self._batches = BatchAnswers(store.paths, self._answer_later)
@@ -67,8 +70,8 @@ class Answers:
             "hello": self._hello, "ensure_ready": self._ensure_ready, "evict": self._evict, "remove": self._remove,
             "examine": self._examine, "put_down": self._put_down,
             "keep_alive": self._keep_alive, "describe": self._describe, "explain": self._explain,
-            "changed": self._changed, "status": self._status, "beat": self._beat, "report": self._report,
-            "keys": Keys(config, config_file, pool, workers).read_again,
+            "requests": self._requests, "changed": self._changed, "status": self._status, "beat": self._beat,
+            "report": self._report, "keys": Keys(config, config_file, pool, workers).read_again,
             "job": self._jobs.start, "cancel": self._jobs.cancel,
             **StoreAnswers(store, self._answer_later).kinds, **StoredAnswers(self._answer_later).kinds,
             **MessageBatchAnswers(self._answer_later).kinds, **self._batches.kinds}
@@ -99,6 +102,7 @@ class Answers:
         self._store.tidy()
         self._batches.tidy()
         self._models, self._aliases = self._read()
+        alias_check.refuse_shadows(self._config["alias"], self._models, self._aliases)
         self._compare()
         self._usage.read()
         close_database()  # SQLite closes no file of other threads while this thread has it open
@@ -157,6 +161,7 @@ class Answers:
     def _compare(self) -> None:
         self._sight.forgive()
         self._fleet.compare({name: model["digest"] for name, model in self._models.items()})
+        alias_check.warn(self._config["alias"], self._models, self._aliases, self._warned)
 
     # -- the kinds ---------------------------------------------------------------------------------------
 
@@ -245,6 +250,11 @@ class Answers:
         link.answer(message, pid=os.getpid(), url=self._url, children=self._fleet.describe(),
                     gateway={"pid": self._gateway.pid, "workers": [worker.pid for worker in self._workers.all()]})
 
+    def _requests(self, link: Link, message: Message) -> None:
+        finished, shown = int(message["finished"]), scrubber(self._config["pii_scrub"])
+        self._workers.gather("requests", lambda parts: link.answer(message, **gathered(parts, finished, shown)),
+                             key=message["key"], finished=finished, cancel=message["cancel"])
+
     def _beat(self, link: Link, message: Message) -> None:
         self._workers.beat(link)
 
@@ -257,3 +267,15 @@ class Answers:
         self._usage.add(rows)
         if rows:
             self._workers.tell_others(link, "spent", usage=rows)
+
+
+def gathered(parts: list[Message], finished: int, shown: Callable[[str], str]) -> Message:
+    """What several gateway workers tell of their requests, as one list: the oldest that runs first, then the `finished`
+    that ended last. `shown` makes of what clients chose what others may see."""
+    rows = [{**row, "client": shown(row["client"]), "id": shown(row["id"])}
+            for part in parts for row in part["requests"]]
+    ended = [{**row, "asked": shown(row["asked"]), "id": shown(row["id"])}
+             for part in parts for row in part["finished"]]
+    return {"requests": sorted(rows, key=lambda row: -row["age_secs"]),
+            "finished": sorted(ended, key=lambda row: row["time"], reverse=True)[:finished],
+            "cancelled": sum(part["cancelled"] for part in parts)}

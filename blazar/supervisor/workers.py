@@ -121,6 +121,22 @@ class Workers:
             self.report(link, answer.get("children") or {})
         gathering.got(link)
 
+    def gather(self, kind: str, then: Callable[[list[Message]], None], **fields: Any) -> None:
+        """Ask all workers the same; `then` gets the answers as soon as all have come, or after USAGE_LIMIT."""
+        answers: list[Message] = []
+        gathering = _Gathering(self._loop, set(self._workers), lambda: then(answers))
+        gathering.timer = self._loop.later(USAGE_LIMIT, gathering.give_up)
+        for link in list(self._workers):
+            def heard(answer: Message | None, link: Link = link) -> None:
+                self._loop.post(self._heard, gathering, link, answers, answer)
+            link.ask_later(kind, heard, **fields)
+
+    @staticmethod
+    def _heard(gathering: "_Gathering", link: Link, answers: list[Message], answer: Message | None) -> None:
+        if answer is not None and "error" not in answer:
+            answers.append(answer)
+        gathering.got(link)
+
     def drain(self, child_id: str, then: Callable[[], None]) -> None:
         """Close the child to new leases at every worker; `then` follows when the last lease is back."""
         gathering = _Gathering(self._loop, {*self._workers, *self._departed}, then)

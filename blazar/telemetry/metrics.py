@@ -203,6 +203,9 @@ class Metrics:
         self.structured = Counter("blazar_structured_answers_total", "Answers whose form was checked: `kept`, "
                                   "`violated`, or `unchecked` where that could not be told.", "dialect", "model",
                                   "verdict")
+        self.semantic_cache = Counter("blazar_semantic_cache_total", "Requests for which the semantic cache was asked: "
+                                      "`hit`, `miss`, or `bypass` where their answers are not kept.", "model",
+                                      "outcome")
         self.audit_lost = Counter("blazar_audit_lost_total", "Lines that could not be written to the audit log.")
 
     def every(self) -> list[Metric]:

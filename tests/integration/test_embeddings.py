@@ -34,7 +34,8 @@ def daemon(tmp_path_factory):
     for name in (MINILM, LATE):
         shell.ok("pull", str(file), "--name", name)
     with shell.config.open("a") as config:
-        config.write("late_chunking_max_tokens = 40\n[model_overrides.late]\nlate_chunking = true\n")
+        config.write("late_chunking_max_tokens = 40\n[model_overrides.late]\nlate_chunking = true\n"
+                     "[semantic_cache]\nthreshold = 0.75\n")
     shell.ok("pull", str(tiny_gguf(shell.home / "chat.gguf")), "--name", CHAT)
     shell.start()
     yield shell
@@ -226,3 +227,17 @@ def test_fewer_dimensions(openai_client):
     assert short == pytest.approx([number / math.hypot(*whole[:100]) for number in whole[:100]])
     with pytest.raises(openai.BadRequestError, match="have 384"):
         openai_client.embeddings.create(model=MINILM, input=STOCKS, dimensions=385)
+
+
+def test_questions_of_one_meaning_get_one_answer(openai_client):
+    """The semantic cache, by the real model's vectors."""
+    def ask(words):
+        answer = openai_client.with_raw_response.chat.completions.create(
+            model=CHAT, messages=[{"role": "user", "content": words}], extra_body={"grammar": 'root ::= "a"'},
+            extra_headers={"X-Blazar-Cache": "on"})
+        assert answer.parse().choices[0].message.content == "a"
+        return answer.headers["x-blazar-cache"], float(answer.headers.get("x-blazar-cache-similarity", 0))
+
+    told = [ask(words) for words in ("How do I reset my password?", "How can I reset my password?",
+                                     "What is the capital of France?", "Tell me the capital city of France.")]
+    assert [outcome for outcome, _ in told] == ["miss", "hit", "miss", "hit"] and told[1][1] < 1, told

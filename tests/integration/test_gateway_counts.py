@@ -78,9 +78,9 @@ def test_every_lane_counts_the_same_tokens_and_says_so_everywhere(gateway, diale
     assert 0 < line.pop("first_byte_ms") <= total < 10_000
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", line.pop("time"))
     assert line == {"id": request_id, "key": "ann", "dialect": dialect, "operation": path, "asked": MODEL,
-                    "model": MODEL, "stream": stream, "status": 200, "error": None, "client_gone": False,
+                    "alias": None, "model": MODEL, "stream": stream, "status": 200, "error": None, "client_gone": False,
                     "prompt_tokens": 11, "completion_tokens": 3, "estimated": False, "truncated": False,
-                    "structure": None, "coalesced": False, "load_ms": 0.0, "queue_ms": 0.0}
+                    "structure": None, "coalesced": False, "cache": None, "load_ms": 0.0, "queue_ms": 0.0}
 
 
 def test_the_pace_of_a_stream_is_seen(gateway):

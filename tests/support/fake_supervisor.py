@@ -194,6 +194,10 @@ class FakeSupervisor:
         self.push()
         return {"endpoint": self.loaded[model].to_dict()}
 
+    def on_requests(self, message: Message) -> dict[str, Any]:
+        answer = self.link().ask("requests", 5, **{name: message[name] for name in ("key", "finished", "cancel")})
+        return {name: answer[name] for name in ("requests", "finished", "cancelled")}
+
     def on_evict(self, message: Message) -> dict[str, Any]:
         gone = self.loaded.pop(message["model"], None)
         self.push()

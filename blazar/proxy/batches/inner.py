@@ -95,6 +95,9 @@ class BufferSink:
     def flush(self) -> None:
         """Nothing is held."""
 
+    def peer(self) -> str:
+        return "a batch"
+
     def direct(self) -> Any:
         return None
 

@@ -58,8 +58,8 @@ def _details(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Clients decide on these: what the file does not tell is `unknown`, never empty."""
     family = entry.get("family") or entry.get("architecture") or "unknown"
     lengths = {key: entry[key] for key in ("context_length", "embedding_length") if entry.get(key)}
-    return {"parent_model": "", "format": entry.get("format") or "gguf", "family": family, "families": [family],
-            "parameter_size": entry.get("parameter_size") or "unknown",
+    return {"parent_model": entry.get("parent") or "", "format": entry.get("format") or "gguf", "family": family,
+            "families": [family], "parameter_size": entry.get("parameter_size") or "unknown",
             "quantization_level": entry.get("quantization") or "unknown", **lengths}
 
 

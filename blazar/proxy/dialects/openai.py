@@ -145,7 +145,7 @@ def model(name: str, entry: Mapping[str, Any], endpoint: Endpoint | None) -> dic
     return {"id": name, "object": "model", "created": created, "owned_by": "blazar",
             "status": "not loaded" if endpoint is None else "loaded", "lane": endpoint and endpoint.lane,
             "context_length": endpoint and endpoint.ctx, "max_context_length": entry.get("context_length") or None,
-            "capabilities": list(entry["capabilities"])}
+            "capabilities": list(entry["capabilities"]), **({"parent": entry["parent"]} if "parent" in entry else {})}
 
 
 def envelope(error: Exception) -> dict[str, Any]:

@@ -24,9 +24,14 @@ def fields(query: str) -> dict[str, str]:
 
 def limit(query: dict[str, str], usual: int = USUAL, most: int = MOST) -> int:
     """How many objects a page is to have."""
-    asked = query.get("limit", str(usual))
-    if not (asked.isascii() and asked.isdigit() and len(asked) < 6 and 1 <= int(asked) <= most):
-        refuse("limit", f"a number from 1 to {most}", asked)
+    return whole(query, "limit", usual, most)
+
+
+def whole(query: dict[str, str], name: str, usual: int, most: int, least: int = 1) -> int:
+    """The whole number in a field of the query."""
+    asked = query.get(name, str(usual))
+    if not (asked.isascii() and asked.isdigit() and len(asked) < 6 and least <= int(asked) <= most):
+        refuse(name, f"a number from {least} to {most}", asked)
     return int(asked)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from blazar.errors import BodyTooLarge, KnobRefused, PushRefused, RequestRefused
+from blazar.errors import AliasFixed, BodyTooLarge, KnobRefused, PushRefused, RequestRefused
 from blazar.proxy.dialects.fields import boolean, mapping, objects, refuse, strings, text
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.json import dumps, load_object
@@ -36,7 +36,7 @@ def create(gateway: Gateway, request: Request, route: Route) -> None:
     recipe, warnings = _recipe(payload)
     _allow(gateway, request, recipe["name"])
     if recipe["from"]:
-        recipe["from"] = gateway.directory.resolve(recipe["from"])
+        recipe["from"] = gateway.directory.resolve_model(recipe["from"])
         _allow(gateway, request, recipe["from"])
     made = gateway.supervisor.create(**recipe)
     warnings += made["warnings"]
@@ -56,7 +56,7 @@ def copy(gateway: Gateway, request: Request, route: Route) -> None:
         if not name:
             raise RequestRefused(f"`{field}` is missing: name the model to copy and its new name, like "
                                  f"{{\"source\": \"smollm2-135m\", \"destination\": \"mine\"}}")
-    source = gateway.directory.resolve(names["source"])
+    source = gateway.directory.resolve_model(names["source"])
     for name in (source, names["destination"]):
         _allow(gateway, request, name)
     gateway.supervisor.copy(source, names["destination"], boolean(payload, "alias", default=False))
@@ -65,7 +65,7 @@ def copy(gateway: Gateway, request: Request, route: Route) -> None:
 
 def push(gateway: Gateway, request: Request, route: Route) -> None:
     payload = _payload(request)
-    name = gateway.directory.resolve(text(payload, "model") or text(payload, "name"))
+    name = gateway.directory.resolve_model(text(payload, "model") or text(payload, "name"))
     _allow(gateway, request, name)
     digest = gateway.supervisor.describe(name)["files"][0]["digest"]
     raise PushRefused(name=name, file=f"models/blobs/{digest}.gguf in the data dir")
@@ -130,5 +130,8 @@ def _digests(payload: dict[str, Any], field: str) -> dict[str, str]:
 
 
 def _allow(gateway: Gateway, request: Request, name: str) -> None:
-    """Raises NameRefused and ModelForbidden."""
-    gateway.keys.check_model(request.api_key, str(parse(name)))
+    """Raises NameRefused, ModelForbidden, and AliasFixed for a name that the configuration gives to something else."""
+    canonical = str(parse(name))
+    if canonical in gateway.directory.presets and canonical not in gateway.directory.models:
+        raise AliasFixed(name=canonical, change="give that name to a model", remedy="choose another name")
+    gateway.keys.check_model(request.api_key, canonical)

@@ -3,6 +3,8 @@
 import time
 from typing import Any
 
+from blazar.errors import AliasFixed
+from blazar.proxy.aliases import Alias
 from blazar.proxy.dialects import anthropic_listing, ollama_listing, openai, queries
 from blazar.proxy.dialects.fields import model_name
 from blazar.proxy.gateway import Gateway
@@ -26,9 +28,10 @@ def openai_list(gateway: Gateway, request: Request, route: Route) -> None:
 
 
 def openai_model(gateway: Gateway, request: Request, route: Route) -> None:
-    name = _allowed_name(gateway, request, request.path.removeprefix(OPENAI_LIST))
+    name, alias = _allowed(gateway, request, request.path.removeprefix(OPENAI_LIST))
+    entry = gateway.directory.preset_entries()[alias.name] if alias else gateway.directory.models[name]
     tell = anthropic_listing.model if spoken(route.dialect, request.headers) == "anthropic" else openai.model
-    request.answer(200, dumps(tell(name, gateway.directory.models[name], _loaded(gateway).get(name))))
+    request.answer(200, dumps(tell(alias.name if alias else name, entry, _loaded(gateway).get(name))))
 
 
 def tags(gateway: Gateway, request: Request, route: Route) -> None:
@@ -36,14 +39,15 @@ def tags(gateway: Gateway, request: Request, route: Route) -> None:
 
 
 def show(gateway: Gateway, request: Request, route: Route) -> None:
-    name = _allowed_name(gateway, request, _body_name(request))
+    name, alias = _allowed(gateway, request, _body_name(request))
+    described = gateway.supervisor.describe(name)
     request.answer(200, dumps(ollama_listing.show({
-        "model": gateway.supervisor.describe(name), "endpoint": _loaded(gateway).get(name)})))
+        "model": alias.over(described, name) if alias else described, "endpoint": _loaded(gateway).get(name)})))
 
 
 def explain(gateway: Gateway, request: Request, route: Route) -> None:
     """How a model is loaded, or would be, with a reason for each number."""
-    name = _allowed_name(gateway, request, _body_name(request))
+    name, _ = _allowed(gateway, request, _body_name(request))
     request.answer(200, dumps(gateway.supervisor.explain(name)))
 
 
@@ -58,21 +62,30 @@ def ps(gateway: Gateway, request: Request, route: Route) -> None:
 
 def delete(gateway: Gateway, request: Request, route: Route) -> None:
     reference = _body_name(request)
-    name = _allowed_name(gateway, request, reference)
+    name, alias = _allowed(gateway, request, reference)
+    if alias is not None:
+        raise AliasFixed(name=alias.name, change="remove it", remedy="take it out of the configuration; its model is "
+                         f"{name}")
     is_one = is_alias(reference, gateway.directory.models, gateway.directory.aliases)
     gateway.supervisor.remove(str(parse(reference)) if is_one else name)
     request.answer(200, dumps({"status": "success", "stays": name}) if is_one else b"")
 
 
 def _listed(gateway: Gateway, request: Request) -> dict[str, dict[str, Any]]:
-    """The installed models that the caller may use, by name."""
-    return {name: entry for name, entry in sorted(gateway.directory.models.items())
-            if gateway.keys.allows(request.api_key, name)}
+    """The installed models that the caller may use, and the aliases of the configuration, by name."""
+    models = {name: entry for name, entry in gateway.directory.models.items()
+              if gateway.keys.allows(request.api_key, name)}
+    aliases = {name: entry for name, entry in gateway.directory.preset_entries().items()
+               if gateway.keys.allows(request.api_key, entry["parent"], name)}
+    return dict(sorted({**models, **aliases}.items()))
 
 
 def _loaded(gateway: Gateway) -> dict[str, Endpoint]:
-    """An endpoint of each loaded model, by name."""
-    return {endpoint.model: endpoint for endpoint in _endpoints(gateway)}
+    """An endpoint of each loaded model, by its names."""
+    loaded = {endpoint.model: endpoint for endpoint in _endpoints(gateway)}
+    aliases = {name: loaded[entry["parent"]] for name, entry in gateway.directory.preset_entries().items()
+               if entry["parent"] in loaded}
+    return {**loaded, **aliases}
 
 
 def _endpoints(gateway: Gateway) -> list[Endpoint]:
@@ -91,10 +104,12 @@ def _body_name(request: Request) -> str:
     return model_name(payload)
 
 
-def _allowed_name(gateway: Gateway, request: Request, reference: str) -> str:
+def _allowed(gateway: Gateway, request: Request, reference: str) -> tuple[str, Alias | None]:
+    """The model that is meant, and the alias of the configuration by which, if it is one."""
     name = gateway.directory.resolve(reference)
-    gateway.keys.check_model(request.api_key, name)
-    return name
+    alias = gateway.directory.preset(reference)
+    gateway.keys.check_model(request.api_key, name, alias.name if alias else "")
+    return name, alias
 
 
 def _expires_at(gateway: Gateway, endpoint: Endpoint) -> float | None:

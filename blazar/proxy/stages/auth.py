@@ -9,4 +9,4 @@ class Auth:
         self._keys = keys
 
     def __call__(self, exchange: Exchange) -> None:
-        self._keys.check_model(exchange.api_key, exchange.model)
+        self._keys.check_model(exchange.api_key, exchange.model, exchange.alias)

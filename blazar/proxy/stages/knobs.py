@@ -5,6 +5,7 @@ from typing import Any
 from blazar.errors import KnobRefused
 from blazar.proxy.exchange import Exchange
 from blazar.proxy.head_facts import KNOB_PREFIX
+from blazar.proxy.receipts import CACHE
 from blazar.proxy.structured import ENFORCE
 
 BODY_KNOBS = {
@@ -14,6 +15,8 @@ BODY_KNOBS = {
     "anthropic": ("mcp",),
     "responses": ("best_of", "mcp"),
 }
+SWITCHES = (ENFORCE, CACHE.lower())
+"""Headers that say yes or no."""
 SWITCH = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
 OPT_OUT = ("mcp", "x-blazar-mcp")
 """Knobs whose value `none` asks for nothing."""
@@ -22,10 +25,11 @@ OPT_OUT = ("mcp", "x-blazar-mcp")
 def knobs(exchange: Exchange) -> None:
     asked: dict[str, Any] = {}
     if exchange.knobs:
-        if ENFORCE in exchange.knobs:
-            exchange.knobs[ENFORCE] = _switch(exchange.knobs[ENFORCE])
+        for name in SWITCHES:
+            if name in exchange.knobs:
+                exchange.knobs[name] = _switch(name, exchange.knobs[name])
         asked = {name: value for name, value in exchange.knobs.items()
-                 if name.startswith(KNOB_PREFIX) and name != ENFORCE}
+                 if name.startswith(KNOB_PREFIX) and name not in SWITCHES}
     for field in BODY_KNOBS.get(exchange.dialect.name, ()):
         if exchange.payload.get(field) is not None:
             asked[field] = exchange.payload[field]
@@ -34,10 +38,10 @@ def knobs(exchange: Exchange) -> None:
             raise KnobRefused(knob=knob, reason="this version does not have it", remedy="leave it out")
 
 
-def _switch(value: str) -> bool:
-    """Whether an answer that breaks its form is to be refused. Raises KnobRefused."""
+def _switch(name: str, value: str) -> bool:
+    """Whether the header `name` switches something on, or off. Raises KnobRefused."""
     found = SWITCH.get(value.strip().lower())
     if found is None:
-        raise KnobRefused(knob=f"`X-Blazar-Enforce: {value[:40]}`", reason="it is neither yes nor no",
+        raise KnobRefused(knob=f"`{name.title()}: {value[:40]}`", reason="it is neither yes nor no",
                           remedy="send `on` or `off`")
     return found

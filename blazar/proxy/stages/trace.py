@@ -48,10 +48,10 @@ class Trace:
             self._ledger.leave(exchange)
             verdict, truncated = verdict_on(exchange), is_truncated(exchange)
             self._count(exchange, status, error, verdict, truncated)
-            if self._audit is not None:
-                line = audit_line(exchange, arrived_at, self._ledger.now(), status, error, verdict, truncated)
-                if not self._audit.write(dumps(line) + b"\n"):
-                    self._metrics.audit_lost.add()
+            line = audit_line(exchange, arrived_at, self._ledger.now(), status, error, verdict, truncated)
+            self._ledger.finished.add(line, exchange.path)
+            if self._audit is not None and not self._audit.write(dumps(line) + b"\n"):
+                self._metrics.audit_lost.add()
 
     def _count(self, exchange: Exchange, status: int, error: BaseException | None, verdict: str | None,
                truncated: bool) -> None:
@@ -85,6 +85,7 @@ def audit_line(exchange: Exchange, arrived_at: float, ended: float, status: int,
         "dialect": exchange.dialect.name,
         "operation": exchange.operation,
         "asked": exchange.asked[:LONGEST_NAME],
+        "alias": exchange.alias or None,
         "model": exchange.model or None,
         "stream": exchange.stream,
         "status": status,
@@ -96,6 +97,7 @@ def audit_line(exchange: Exchange, arrived_at: float, ended: float, status: int,
         "truncated": truncated,
         "structure": verdict,
         "coalesced": exchange.coalesced,
+        "cache": exchange.cache or None,
         "load_ms": exchange.load_ns // 1000 / 1000,
         "queue_ms": exchange.queue_ns // 1000 / 1000,
         "first_byte_ms": _ms(exchange.first_byte - exchange.started) if exchange.first_byte else None,

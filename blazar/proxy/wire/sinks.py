@@ -22,6 +22,17 @@ LINGER = 2.0
 """Seconds for which a client that is still sending is read after its answer."""
 
 
+def peer_of(sock: socket.socket) -> str:
+    """Address and port of the other end, as URLs write them."""
+    try:
+        address = sock.getpeername()
+    except OSError:
+        return ""
+    if not isinstance(address, tuple):
+        return ""
+    return f"[{address[0]}]:{address[1]}" if ":" in address[0] else f"{address[0]}:{address[1]}"
+
+
 class SocketSink:
     """Writes one answer to a client's connection, with a head of our own, which leaves with what follows it."""
 
@@ -124,6 +135,10 @@ class SocketSink:
         self.gone = self.closing = True
         self._client.shut(socket.SHUT_RDWR)
         return ClientSlow() if self._client.slow else ClientGone()
+
+    def peer(self) -> str:
+        """Address and port of the client; empty when it is gone, or has none."""
+        return peer_of(self._client.sock)
 
     def interim(self, head: bytes) -> None:
         """Send a head that is not that of the answer."""

@@ -19,32 +19,32 @@ class StockClient:
     def __init__(self, sock: Any) -> None:
         self.write_timeout: float | None = None
         self.slow = False
-        self._sock = sock
+        self.sock = sock
         self._watch: Client | None = None
 
     def send(self, data: bytes) -> None:
         try:
             for start in range(0, len(data), SLICE):
                 with Timeout(self.write_timeout, TimeoutError("the client does not read")):
-                    self._sock.sendall(data[start:start + SLICE])
+                    self.sock.sendall(data[start:start + SLICE])
         except TimeoutError:
             self.slow = True
             raise
 
     def recv(self, size: int, within: float | None) -> bytes:
         with Timeout(within, TimeoutError("the client does not send")):
-            return self._sock.recv(size)
+            return self.sock.recv(size)
 
     def shut(self, how: int) -> None:
         with contextlib.suppress(OSError):
-            self._sock.shutdown(how)
+            self.sock.shutdown(how)
 
     def reset_on_close(self) -> None:
         with contextlib.suppress(OSError):
-            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     def watch(self, on_gone: Callable[[], None]) -> None:
-        self._watch = Client(self._sock)
+        self._watch = Client(self.sock)
         self._watch.watch(on_gone)
 
     def unwatch(self) -> None:

@@ -176,3 +176,19 @@ def test_only_workers_that_use_children_share_their_slots(bench):
     assert bench.workers.sharing() == 1
     bench.workers.leave(first)
     assert bench.workers.sharing() == 1
+
+
+def test_what_several_workers_say_is_gathered(bench):
+    for pid in (1, 2):
+        _, _, heard = bench.worker(pid)
+    gathered = []
+    bench.workers.gather("usage", gathered.append)
+    bench.pass_time(USAGE_LIMIT + 0.1)
+    bench.turn_until(lambda: gathered)
+    assert gathered == [[]], "silent workers are not waited for longer"
+    bench.turn_until(lambda: heard)
+    assert [message["kind"] for message in heard] == ["usage"]
+    bench.worker(3, uses={"a": {}})
+    bench.workers.gather("usage", gathered.append)
+    bench.turn_until(lambda: bench.pass_time(USAGE_LIMIT / 2) or len(gathered) > 1)
+    assert [answer["children"] for answer in gathered[1]] == [{"a": {}}]

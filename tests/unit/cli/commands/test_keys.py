@@ -64,7 +64,7 @@ def test_add_prints_the_secret_once_and_keeps_its_hash(keys, file):
     assert file.read_text().startswith(BOB)
     assert secret not in notes + file.read_text() and "not shown again" in notes
     assert "counts from the next start of `blazar serve`" in notes and "first one" not in notes
-    assert "'m' is not installed" in notes and "once it is there" in notes
+    assert "model 'm' not found" in notes and "once it is there" in notes
     assert keys("add", "eve")[0].strip() != secret
 
 

@@ -61,9 +61,10 @@ def test_a_good_answer(bench):
     assert bench.run(asked, Reply(200)).status == 200
     assert bench.line() == {
         "time": "2026-01-01T00:00:00.000000Z", "id": "req_1", "key": "ann", "dialect": "openai", "operation": "chat",
-        "asked": "Solo", "model": "solo:q4_0", "stream": True, "status": 200, "error": None, "client_gone": False,
+        "asked": "Solo", "alias": None, "model": "solo:q4_0", "stream": True, "status": 200, "error": None,
+        "client_gone": False,
         "prompt_tokens": 7, "completion_tokens": 3, "estimated": False, "truncated": False, "structure": None,
-        "coalesced": False, "load_ms": 250.0, "queue_ms": 0.0,
+        "coalesced": False, "cache": None, "load_ms": 250.0, "queue_ms": 0.0,
         "first_byte_ms": 1500.0, "total_ms": 3000.0}
     assert bench.metrics.generations.value("openai", "chat", "2xx") == 1
     assert bench.metrics.first_byte.series("solo:q4_0").sum == 1.5
