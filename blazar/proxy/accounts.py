@@ -87,6 +87,8 @@ class Account:
         self._day_ends = 0.0
         self._news: dict[tuple[str, str], Tally] = {}
         """By day and model, what was not taken yet."""
+        self._latest = Tally("", "")
+        """The one that was last added to."""
 
     @property
     def weight(self) -> float:
@@ -140,27 +142,26 @@ class Account:
         self._turn()
         return self._today
 
-    def requests_left(self) -> int:
-        """What is left of `rpm`, where there is that limit."""
-        return max(0, (self.limits.rpm or 0) - self._requests.total(self._clock()))
-
     def requests_reset(self) -> float:
         """Seconds until all of it is there again."""
         return self._requests.clears(self._clock())
 
-    def tokens_left(self, expected: int = 0) -> tuple[int, int, bool]:
-        """What is left of `tpm` or `daily_tokens`, where there is either, once a request that was let in has reserved
-        what it expects: the limit that is nearer its end, its rest, whether it is the day's."""
-        limits, taken = self.limits, self._reserved + expected
-        limit = left = 0
+    def left(self, expected: int = 0) -> tuple[int, int, int, bool]:
+        """What is left once a request that was let in has reserved what it expects: of `rpm`, where there is that
+        limit; and of `tpm` or `daily_tokens`, where there is either: the one that is nearer its end, its rest, whether
+        it is the day's."""
+        limits, now, taken = self.limits, self._clock(), self._reserved + expected
+        requests = limit = tokens = 0
+        if limits.rpm is not None:
+            requests = limits.rpm - self._requests.total(now)
         of_day = limits.tpm is None
         if limits.tpm is not None:
-            limit, left = limits.tpm, limits.tpm - self._tokens.total(self._clock()) - taken
+            limit, tokens = limits.tpm, limits.tpm - self._tokens.total(now) - taken
         if limits.daily_tokens is not None:
             today = limits.daily_tokens - self.today() - taken
-            if of_day or today < left:
-                limit, left, of_day = limits.daily_tokens, today, True
-        return limit, max(0, left), of_day
+            if of_day or today < tokens:
+                limit, tokens, of_day = limits.daily_tokens, today, True
+        return (requests if requests > 0 else 0), limit, (tokens if tokens > 0 else 0), of_day
 
     def tokens_reset(self, of_day: bool) -> float:
         """Seconds until all of it is there again; what is reserved now is taken to be used now."""
@@ -189,17 +190,17 @@ class Account:
 
     def take_news(self) -> list[dict[str, Any]]:
         """What was counted since the last call, a row for each day and model."""
-        news, self._news = self._news, {}
+        news, self._news, self._latest = self._news, {}, Tally("", "")
         return [tally.row(self.name) for tally in news.values()]
 
     def _tally(self, model: str) -> Tally:
         """Where what is used now of this model is added."""
         self._turn()
-        here = self._day, model
-        found = self._news.get(here)
-        if found is None:
-            found = self._news[here] = Tally(*here)
-        return found
+        latest = self._latest
+        if latest.model != model or latest.day != self._day:
+            here = self._day, model
+            latest = self._latest = self._news.setdefault(here, Tally(*here))
+        return latest
 
     def _turn(self) -> None:
         """Begin a new day when it is time."""

@@ -55,19 +55,17 @@ class FairQueue:
         self._now = 0.0
         """The virtual time: the earliest clock of those that waited, at the last turn."""
         self._size = 0
+        self.remembers = False
+        """Whether anybody waited since `forget`."""
 
     def __len__(self) -> int:
         return self._size
-
-    @property
-    def remembers(self) -> bool:
-        """Whether anybody waited since `forget`."""
-        return bool(self._lines)
 
     def push(self, ticket: Ticket) -> None:
         line = self._lines.get(ticket.key)
         if line is None:
             line = self._lines[ticket.key] = _Line(ticket.weight)
+            self.remembers = True
         if not line.waiting:
             line.clock = max(line.clock, self._now)  # what it did not use while it was away is not saved up
             line.passed = 1  # the turn under way
@@ -113,6 +111,7 @@ class FairQueue:
     def forget(self) -> None:
         """Nobody waits and nobody is served: whoever comes next begins anew."""
         self._lines.clear()
+        self.remembers = False
         self._now = 0.0
 
     def position(self, ticket: Ticket) -> int:

@@ -51,12 +51,12 @@ class Lot:
 
     def give_back(self, exchange: Exchange, charged: float = 0.0) -> None:
         """The slot is free again, and goes to whoever is next. `charged` is what was counted for it when it was got."""
+        self.taken -= 1
         if self.queue.remembers:
             self.queue.settle(key_of(exchange), cost(exchange.usage), charged)
             if exchange.sent:
                 self.held += (self._clock() - exchange.sent - self.held) / 4
-        self.taken -= 1
-        self._hand_out()
+            self._hand_out()
 
     def park(self, ticket: Ticket) -> None:
         self.queue.push(ticket)

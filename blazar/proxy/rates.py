@@ -12,11 +12,12 @@ from blazar.proxy.sliding import WINDOW
 
 Header = tuple[str, str]
 
-_OPENAI = {of: tuple(f"x-ratelimit-{what}-{of}" for what in ("limit", "remaining", "reset"))
-           for of in ("requests", "tokens")}
+LIMIT_REQUESTS, LEFT_REQUESTS, RESET_REQUESTS, LIMIT_TOKENS, LEFT_TOKENS, RESET_TOKENS = _OPENAI = tuple(
+    f"x-ratelimit-{what}-{of}" for of in ("requests", "tokens") for what in ("limit", "remaining", "reset"))
 _ANTHROPIC = {of: tuple(f"anthropic-ratelimit-{of}-{what}" for what in ("limit", "remaining", "reset"))
               for of in ("requests", "tokens")}
-RATE_HEADERS = tuple(name for form in (_OPENAI, _ANTHROPIC) for names in form.values() for name in names)
+RATE_HEADERS = (*_OPENAI, *(name for names in _ANTHROPIC.values() for name in names))
+MINUTE = "1m0s"
 
 
 def rate_headers(account: Account, dialect: str, counted: bool = False, expected: int = 0) -> list[Header]:
@@ -27,25 +28,27 @@ def rate_headers(account: Account, dialect: str, counted: bool = False, expected
     """
     headers: list[Header] = []
     limits, ours = account.limits, dialect == "anthropic"
+    requests, limit, tokens, of_day = account.left(expected)
     if limits.rpm is not None:
         reset = WINDOW if counted else account.requests_reset()
-        headers += _three(limits.rpm, account.requests_left(), reset, "requests", ours)
-    if limits.tpm is not None or limits.daily_tokens is not None:
-        limit, left, of_day = account.tokens_left(expected)
-        reset = WINDOW if counted and not of_day else account.tokens_reset(of_day)
-        headers += _three(limit, left, reset, "tokens", ours)
+        headers += ((LIMIT_REQUESTS, str(limits.rpm)), (LEFT_REQUESTS, str(requests)),
+                    (RESET_REQUESTS, MINUTE if counted else duration(reset)))
+        if ours:
+            headers += _anthropic("requests", limits.rpm, requests, reset)
+    if limit:
+        slides = counted and not of_day
+        reset = WINDOW if slides else account.tokens_reset(of_day)
+        headers += ((LIMIT_TOKENS, str(limit)), (LEFT_TOKENS, str(tokens)),
+                    (RESET_TOKENS, MINUTE if slides else duration(reset)))
+        if ours:
+            headers += _anthropic("tokens", limit, tokens, reset)
     return headers
 
 
-def _three(limit: int, left: int, reset: float, of: str, ours: bool) -> tuple[Header, ...]:
-    """In OpenAI's form, and in Anthropic's if it is `ours`."""
-    names = _OPENAI[of]
-    here, rest, again = str(limit), str(left), "1m0s" if reset == WINDOW else duration(reset)
-    openai = (names[0], here), (names[1], rest), (names[2], again)
-    if not ours:
-        return openai
-    names, moment = _ANTHROPIC[of], rfc3339(float(math.ceil(time.time() + reset)))
-    return (*openai, (names[0], here), (names[1], rest), (names[2], moment))
+def _anthropic(of: str, limit: int, left: int, reset: float) -> tuple[Header, ...]:
+    names = _ANTHROPIC[of]
+    return ((names[0], str(limit)), (names[1], str(left)),
+            (names[2], rfc3339(float(math.ceil(time.time() + reset)))))
 
 
 def duration(seconds: float) -> str:

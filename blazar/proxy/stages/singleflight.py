@@ -32,16 +32,13 @@ class SingleFlight:
         self._leaders: dict[tuple[Any, ...], Exchange] = {}
 
     def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
-        if exchange.stream or not self._is_on or not _may_share(exchange):
+        key = None if exchange.stream or not self._is_on else _identity(exchange)
+        if key is None:
             return forward(exchange)
-        key = _identity(exchange)
         if key in self._leaders:
             landing = self._follow(key, exchange)
             if landing is not None:
                 return self._give(exchange, landing)
-        return self._lead(key, exchange, forward)
-
-    def _lead(self, key: tuple[Any, ...], exchange: Exchange, forward: Forward) -> Reply:
         self._leaders[key] = exchange
         error: BaseException | None = None
         try:
@@ -82,17 +79,16 @@ class SingleFlight:
         return Reply(landing.status)
 
 
-def _may_share(exchange: Exchange) -> bool:
-    """What is kept for its client, under an id of its own, needs an answer of its own."""
-    return (exchange.operation in CHATS and len(exchange.body) <= LONGEST and not exchange.payload.get("store")
-            and exchange.keep is None and ASKS_FOR_ITS_OWN not in exchange.knobs)
-
-
-def _identity(exchange: Exchange) -> tuple[Any, ...]:
-    """The same for requests whose answers may be the same one: the whole body, and what the headers ask for."""
+def _identity(exchange: Exchange) -> tuple[Any, ...] | None:
+    """The same for requests whose answers may be the same one: the whole body, and what the headers ask for. None for
+    one that needs an answer of its own, such as what is kept for its client under an id of its own."""
+    knobs, body = exchange.knobs, exchange.body
+    if (exchange.operation not in CHATS or len(body) > LONGEST or exchange.keep is not None
+            or exchange.payload.get("store") or ASKS_FOR_ITS_OWN in knobs):
+        return None
+    asked = tuple(sorted((name, repr(value)) for name, value in knobs.items())) if knobs else ()
     key = exchange.api_key
-    knobs = tuple(sorted((name, repr(value)) for name, value in exchange.knobs.items())) if exchange.knobs else ()
-    return (key.name if key is not None else None, exchange.dialect.name, exchange.model, knobs, exchange.body)
+    return (key.name if key is not None else None, exchange.dialect.name, exchange.model, asked, body)
 
 
 def _waited(exchange: Exchange, flight: Flight, seconds: float) -> Landing | None:

@@ -261,8 +261,8 @@ class Box:
         used = truth.used(truth.spent, now)
         assert (ann._tokens.total(now), ann._requests.total(now)) == (used, truth.used(truth.requests, now))
         assert (ann._reserved, ann._concurrent) == (truth.reserved, truth.under_way)
-        assert ann.requests_left() == self.limits.rpm - truth.used(truth.requests, now)
-        assert ann.tokens_left()[1] == max(0, min(self.limits.tpm - used - truth.reserved,
+        assert ann.left()[0] == self.limits.rpm - truth.used(truth.requests, now)
+        assert ann.left()[2] == max(0, min(self.limits.tpm - used - truth.reserved,
                                                     self.limits.daily_tokens - truth.today(now) - truth.reserved))
 
 
