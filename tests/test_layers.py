@@ -33,7 +33,7 @@ CONFINED = {
     "xllamacpp": ["blazar.engines.embedded"],
     "subprocess": ["blazar.supervisor.spawn", "blazar.supervisor.gateway", "blazar.engines", "blazar.hardware",
                    "blazar.download.pip", "blazar.upgrade", "blazar.cli.commands.service",
-                   "blazar.cli.commands.config", "blazar.proxy.mcp.stdio", "blazar.proxy.audio.transcode"],
+                   "blazar.cli.config.edit", "blazar.proxy.mcp.stdio", "blazar.proxy.audio.transcode"],
 }
 
 

@@ -1,133 +1,166 @@
-"""Amend the settings file: add and remove API keys, with every other line and comment as they were.
+"""Set and unset one key of the settings file, with every other line and comment as they were.
 
-A change is whole or not at all, and made only if the file then says what it said before, but for that.
+A key is changed where it stands. A new one goes to the top of the file, or into its table: below the line of the
+sample file that tells of it, if that is there.
 """
 
-import fcntl
-import os
-import tempfile
-import tomllib
+import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import tomlkit
-from tomlkit.exceptions import TOMLKitError
 
-from blazar.config.document import Document, read
-from blazar.config.render import literal
-from blazar.errors import ConfigRefused
+from blazar.config.amend import Way, amend
+from blazar.config.document import Document
+from blazar.config.hoist import hoist
+from blazar.config.refusal import KeyPath
+from blazar.config.render import bare, literal
 
-NEW_FILE, NEW_FOLDER = 0o600, 0o700
-"""Modes of what is made; a file that is there keeps its own."""
-KEYS = "keys"
-
-
-def add_key(file: Path, entry: Mapping[str, Any]) -> None:
-    """Add an entry of [[keys]] to `file`, which is made if it is not there. Raises ConfigRefused, OSError."""
-    def add(before: Document) -> str:
-        if before.values.get(KEYS) and not _is_table(before):
-            return _in_line(before.text, lambda entries: entries.append(_inline(entry)))
-        text = before.text
-        if KEYS in before.values and not before.values[KEYS]:
-            text = _in_line(text, None)
-        block = "".join(f"{name} = {literal(value)}\n" for name, value in entry.items())
-        gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-        return f"{text}{gap}[[{KEYS}]]\n{block}"
-
-    _amend(file, add, lambda values: {**values, KEYS: [*values.get(KEYS, []), dict(entry)]},
-           "add the entry by hand: [[keys]], and below it its fields")
+MOST_TRIES = 200
+"""Places or lengths that are tried for one change."""
+BY_HAND = "change it by hand: `blazar config edit`"
 
 
-def remove_key(file: Path, place: int) -> None:
-    """Take the entry of [[keys]] at `place` out of `file`. Raises ConfigRefused, OSError."""
-    def remove(before: Document) -> str:
-        if not _is_table(before):
-            return _in_line(before.text, None if len(before.values[KEYS]) == 1 else lambda entries: entries.pop(place))
-        lines = before.text.splitlines(keepends=True)
-        first = (before.line((KEYS, place)) or 1) - 1
-        last = first + 1
-        while last < len(lines) and not lines[last].lstrip().startswith("["):
-            last += 1
-        while not lines[last - 1].strip() or lines[last - 1].lstrip().startswith("#"):
-            last -= 1  # what stands above the next table belongs to that
-        return "".join(lines[:first] + lines[last:])
+def set_value(file: Path, path: KeyPath, value: Any, check: Callable[[Document], object]) -> None:
+    """Give the key at `path` a value, plain TOML data; `check` raises if the file may not say what it then says.
 
-    def without(values: dict[str, Any]) -> dict[str, Any]:
-        left = [entry for number, entry in enumerate(values[KEYS]) if number != place]
-        return {**{name: value for name, value in values.items() if name != KEYS}, **({KEYS: left} if left else {})}
+    Raises ConfigRefused, OSError.
+    """
+    def ways(before: Document) -> Iterator[Way]:
+        place = _written(before, path)
+        if _find(before.values, place) is None:
+            yield from _added(before, place, value)
+        yield from _rewritten(before, place, value)
 
-    _amend(file, remove, without, "take the entry out by hand")
+    def expected(document: Document) -> dict[str, Any]:
+        return _with(document.values, _written(document, path), value)
+
+    amend(file, ways, expected, BY_HAND, check)
 
 
-def _is_table(document: Document) -> bool:
-    """Whether the entries are written as [[keys]], and not within brackets behind `keys =`."""
-    return any(line.lstrip().startswith("[[") and KEYS in line for line in document.text.splitlines())
+def unset(file: Path, path: KeyPath, check: Callable[[Document], object]) -> bool:
+    """Take the key at `path` out, or the table; whether it was there. `check` as above.
+
+    Raises ConfigRefused, OSError.
+    """
+    there = False
+
+    def ways(before: Document) -> Iterator[Way]:
+        nonlocal there
+        place = _written(before, path)
+        there = _find(before.values, place) is not None
+        if not there:
+            yield lambda: before.text
+            return
+        for head, _, tail in _split(before, place):
+            yield partial(_joined, head, tail)
+        yield from _rewritten(before, place, None)
+
+    def expected(document: Document) -> dict[str, Any]:
+        return _with(document.values, _written(document, path), None)
+
+    amend(file, ways, expected, BY_HAND, check)
+    return there
 
 
-def _in_line(text: str, change: Callable[[Any], object] | None) -> str:
-    """The text with its `keys = [...]` changed, or without that."""
-    document = tomlkit.parse(text)
-    if change is None:
-        document.remove(KEYS)
+def _written(document: Document, path: KeyPath) -> KeyPath:
+    """Where the file has the key: `port` may stand in [gateway]."""
+    flat, _ = hoist(document.values)
+    name = str(path[0])
+    return (*flat[name][0], *path[1:]) if name in flat else path
+
+
+def _find(values: Any, path: KeyPath) -> Any:
+    for name in path:
+        values = values.get(name) if isinstance(values, Mapping) else None
+    return values
+
+
+def _with(values: Mapping[str, Any], path: KeyPath, value: Any) -> dict[str, Any]:
+    """A copy of `values` in which `path` has `value`; None takes it out."""
+    name, changed = str(path[0]), dict(values)
+    if len(path) > 1:
+        inner = changed.get(name)
+        changed[name] = _with(inner if isinstance(inner, Mapping) else {}, path[1:], value)
+    elif value is None:
+        changed.pop(name, None)
     else:
-        change(document[KEYS])
+        changed[name] = value
+    return changed
+
+
+def _split(before: Document, path: KeyPath) -> Iterator[tuple[list[str], list[str], list[str]]]:
+    """The lines before those of a key or table, those that may be its own, and the rest: fewest of its own first."""
+    lines = before.text.splitlines(keepends=True)
+    first = (before.line(path) or 1) - 1
+    for last in range(first + 1, min(len(lines), first + MOST_TRIES) + 1):
+        yield lines[:first], lines[first:last], lines[last:]
+
+
+def _rewritten(before: Document, path: KeyPath, value: Any) -> Iterator[Way]:
+    """The ways to write the lines of a key anew, and no other: tomlkit would bring the tables of a file together."""
+    for head, own, tail in _split(before, path):
+        yield partial(_anew, head, own, tail, path, value)
+
+
+def _anew(head: list[str], own: list[str], tail: list[str], path: KeyPath, value: Any) -> str:
+    return _joined(head, [_put("".join(own), path, value)], tail)
+
+
+def _put(text: str, path: KeyPath, value: Any) -> str:
+    """Some lines, in which a key has another value, or is gone. They may stand below a header that is not in them."""
+    document = tomlkit.parse(text)
+    table: Any = document
+    while path[1:] and path[0] not in table:
+        path = path[1:]
+    for name in path[:-1]:
+        table = table[name]
+    if value is None:
+        table.remove(path[-1])
+    else:
+        table[path[-1]] = value
     return tomlkit.dumps(document)
 
 
-def _inline(entry: Mapping[str, Any]) -> Any:
-    table = tomlkit.inline_table()
-    table.update(entry)
-    return table
+def _added(before: Document, path: KeyPath, value: Any) -> Iterator[Way]:
+    """The ways to add a line for a key that is not there."""
+    end = "\r\n" if "\r\n" in before.text else "\n"
+    lines = before.text.splitlines(keepends=True)
+    line = f"{bare(str(path[-1]))} = {literal(value)}{end}"
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += end
+    if len(path) > 1 and _find(before.values, path[:-1]) is None:
+        header = f"[{'.'.join(bare(str(name)) for name in path[:-1])}]{end}"
+        yield partial(_joined, lines, [end] if lines and lines[-1].strip() else [], [header, line])
+        return
+    for place in _places(before, path, lines):
+        apart = place < len(lines) and bool(lines[place].strip()) and not _is_words(lines[place - 1 : place])
+        yield partial(_joined, lines[:place], [line], [end] if apart else [], lines[place:])
 
 
-def _amend(file: Path, change: Callable[[Document], str], expected: Callable[[dict[str, Any]], dict[str, Any]],
-           remedy: str) -> None:
-    target = Path(os.path.realpath(file))
-    target.parent.mkdir(mode=NEW_FOLDER, parents=True, exist_ok=True)
-    with _alone(target.parent):
-        before = read(target)
-        try:
-            text = change(before)
-            right = tomllib.loads(text) == expected(before.values)
-        except (TOMLKitError, ValueError, TypeError, KeyError, IndexError, AttributeError):
-            right = False
-        if not right:
-            raise ConfigRefused(where=str(file), problem="it is written in a way that cannot be changed from here "
-                                "without changing more", remedy=remedy)
-        _replace(target, text)
+def _places(before: Document, path: KeyPath, lines: list[str]) -> Iterator[int]:
+    """Numbers of lines before which a new key may stand: the first at which it lands in its table is taken."""
+    first = (before.line(path[:-1]) or 1) if len(path) > 1 else 0
+    named = re.compile(rf"#\s?{re.escape(str(path[-1]))}\s*=")
+    headers = [number for number, line in enumerate(lines) if number >= first and line.lstrip().startswith("[")]
+    for number, line in enumerate(lines[: headers[0] if headers else None]):
+        if number >= first and named.match(line):
+            yield number + 1
+            break
+    for number in headers[:MOST_TRIES]:
+        while number > first and _is_words(lines[number - 1 : number]):
+            number -= 1  # what stands right above a table belongs to that
+        while number > first and not lines[number - 1].strip():
+            number -= 1
+        yield number
+    yield len(lines)
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Two who change the file at the same time would lose what the first one did."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-        with suppress(OSError):  # not every file system can
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _is_words(line: list[str]) -> bool:
+    return any(one.lstrip().startswith("#") for one in line)
 
 
-def _replace(target: Path, text: str) -> None:
-    descriptor, partial = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with open(descriptor, "w", encoding="utf-8", newline="") as file:
-            if target.exists():
-                there = target.stat()
-                if (there.st_uid, there.st_gid) != (os.geteuid(), os.getegid()):
-                    os.fchown(descriptor, there.st_uid, there.st_gid)
-                os.fchmod(descriptor, there.st_mode & 0o7777)
-            else:
-                os.fchmod(descriptor, NEW_FILE)
-            file.write(text)
-            file.flush()
-            os.fsync(descriptor)
-        os.replace(partial, target)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(partial)
-        raise
+def _joined(*parts: list[str]) -> str:
+    return "".join(line for part in parts for line in part)

@@ -28,7 +28,12 @@ def load(file: Path, env: Mapping[str, str], flags: Mapping[str, Any] = MappingP
 
     A missing file means defaults, unless `must_exist` or BLAZAR_CONFIG names it. Raises ConfigRefused.
     """
-    document = read(file, must_exist or _named_by(env, file))
+    return load_document(read(file, must_exist or _named_by(env, file)), env, flags, active=active)
+
+
+def load_document(document: Document, env: Mapping[str, str], flags: Mapping[str, Any] = MappingProxyType({}), *,
+                  active: frozenset[str] = ACTIVE) -> Config:
+    """The settings of a document that was read, or that is yet to be written. Raises ConfigRefused."""
     draft = _Draft(document)
     draft.take_file()
     draft.take_environment(env)
@@ -37,7 +42,8 @@ def load(file: Path, env: Mapping[str, str], flags: Mapping[str, Any] = MappingP
     draft.merge_lists()
     draft.apply_rules(active)
     draft.raise_problems()
-    return Config(draft.values, draft.origins, file, (*draft.warnings, *misspelt(env, SETTINGS)), draft.runtime)
+    warnings = (*draft.warnings, *misspelt(env, SETTINGS))
+    return Config(draft.values, draft.origins, document.file, warnings, draft.runtime)
 
 
 def _named_by(env: Mapping[str, str], file: Path) -> bool:

@@ -87,7 +87,7 @@ def reference(active: frozenset[str], settings: Mapping[str, Setting] = SETTINGS
 def literal(value: Any) -> str:
     """A value as TOML writes it on one line; a table as an inline one."""
     if isinstance(value, Mapping):
-        pairs = ", ".join(f"{_bare(name)} = {literal(one)}" for name, one in value.items() if one is not None)
+        pairs = ", ".join(f"{bare(name)} = {literal(one)}" for name, one in value.items() if one is not None)
         return f"{{ {pairs} }}" if pairs else "{}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(literal, value))}]"
@@ -96,7 +96,8 @@ def literal(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
-def _bare(name: str) -> str:
+def bare(name: str) -> str:
+    """A name as TOML writes it in front of `=` or in a header: in quotes if it must be."""
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else literal(name)
 
 

@@ -44,7 +44,7 @@ class Add(Command):
         import secrets
 
         from blazar.cli.keys.known import known, tell
-        from blazar.config.edit import add_key
+        from blazar.config.edit_keys import add_key
         from blazar.config.tables.api_keys import HASHED
         keys = known(context)
         name = _checked("name", args.name)

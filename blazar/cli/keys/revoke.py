@@ -23,7 +23,7 @@ class Revoke(Command):
 
     def run(self, args: argparse.Namespace, context: Context) -> int:
         from blazar.cli.keys.known import BOOTSTRAP, find, known, tell
-        from blazar.config.edit import remove_key
+        from blazar.config.edit_keys import remove_key
         keys = known(context)
         key = find(keys, args.name)
         if key.place is None:

@@ -1,126 +1,134 @@
-"""Amending real settings files: what was there stays, byte for byte where it can."""
+"""Setting and unsetting keys of real settings files: all other lines stay, byte for byte."""
 
-import os
 import threading
 import tomllib
 
 import pytest
 
-from blazar.config.edit import add_key, remove_key
+from blazar.config.active import ACTIVE
+from blazar.config.amend import accept
+from blazar.config.document import Document
+from blazar.config.edit import set_value, unset
+from blazar.config.render import sample
 from blazar.errors import ConfigRefused
 
-ANN = {"name": "ann", "models": ["m", "n"], "rpm": 5, "weight": 0.5, "key": "sha256:" + "a" * 64}
-BOB = {"name": 'b"ob\\', "key": "sha256:" + "b" * 64}
-WRITTEN_ANN = ('[[keys]]\nname = "ann"\nmodels = ["m", "n"]\nrpm = 5\nweight = 0.5\nkey = "sha256:' + "a" * 64 + '"\n')
+WRITTEN = """\
+# the top
 
-FILES = {
-    "empty": "",
-    "comments": "# words\nport = 7   # more\n\n[model_overrides.\"a.b\"]\n# inner\nctx = 5\n",
-    "no end of line": "port = 7",
-    "dos": "port = 7\r\n# words\r\n[gateway]\r\nhost = \"::1\"\r\n",
-    "byte order mark": "\ufeffport = 7\n",
-    "keys": '# before\n[[keys]] # first\nname = "eve"\nkey = "e"\n# after\n[gateway]\nport = 7\n',
-    "keys apart": '[[keys]]\nkey = "e"\n[gateway]\nport = 7\n[[keys]]\nkey = "f"\n\n# end\n',
-    "odd texts": 'a = """\n[gateway]\n"""\n[[keys]]\nkey = "e"\n',
-    "spaced": '[[ keys ]]\nkey = "e"\n',
-}
+# about the port
+port = 7   # and why
+preload = [
+  "a",  # first
+]
+
+# about the gateway
+[gateway]
+host = "::1" # here
+
+# one model
+[model_overrides."a.b"]
+# inner
+ctx = 5
+
+# the other
+[model_overrides.c]
+ctx = 6
+[[keys]]
+key = "k"
+"""
 
 
 @pytest.fixture
 def file(tmp_path):
-    return tmp_path / "config.toml"
+    file = tmp_path / "config.toml"
+    file.write_text(WRITTEN)
+    return file
 
 
-def values(file):
-    return tomllib.loads(file.read_bytes().decode("utf-8-sig"))
+def put(file, dotted, value):
+    set_value(file, tuple(dotted), value, accept)
 
 
-@pytest.mark.parametrize("text", FILES.values(), ids=FILES)
-def test_what_was_there_stays(file, text):
-    file.write_bytes(text.encode())
-    before = values(file)
-    add_key(file, ANN)
-    assert values(file) == {**before, "keys": [*before.get("keys", []), ANN]}
-    assert file.read_bytes().decode().startswith(text.removeprefix("\ufeff"))
-    add_key(file, BOB)
-    assert values(file)["keys"][-2:] == [ANN, BOB]
-    remove_key(file, len(values(file)["keys"]) - 1)
-    remove_key(file, len(values(file)["keys"]) - 1)
-    assert values(file) == before
-    assert file.read_bytes().decode().rstrip() == text.removeprefix("\ufeff").rstrip()
+@pytest.mark.parametrize(("path", "value", "old", "new"), [
+    (("port",), 8, "port = 7   # and why\n", "port = 8   # and why\n"),
+    (("host",), "x", 'host = "::1" # here\n', 'host = "x" # here\n'),
+    (("model_overrides", "a.b", "ctx"), 9, "ctx = 5\n", "ctx = 9\n"),
+    (("default_ctx",), 9, ']\n\n# about the g', ']\ndefault_ctx = 9\n\n# about the g'),
+    (("model_overrides", "a.b", "engine"), "b1", "ctx = 5\n", 'ctx = 5\nengine = "b1"\n'),
+    (("model_overrides", "c", "engine"), "b1", "ctx = 6\n", 'ctx = 6\nengine = "b1"\n\n'),
+    (("model_overrides", "d:q4", "ctx"), 1, 'key = "k"\n', 'key = "k"\n\n[model_overrides."d:q4"]\nctx = 1\n'),
+    (("semantic_cache", "enabled"), True, 'key = "k"\n', 'key = "k"\n\n[semantic_cache]\nenabled = true\n'),
+])
+def test_one_line_changes(file, path, value, old, new):
+    put(file, path, value)
+    assert file.read_text() == WRITTEN.replace(old, new) != WRITTEN
+    put(file, path, value)
+    assert file.read_text() == WRITTEN.replace(old, new)
 
 
-def test_a_file_is_made_that_only_its_owner_can_read(tmp_path):
-    file = tmp_path / "new" / "config.toml"
-    add_key(file, ANN)
-    assert file.read_text() == WRITTEN_ANN
-    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+@pytest.mark.parametrize(("path", "gone"), [
+    (("port",), "port = 7   # and why\n"), (("host",), 'host = "::1" # here\n'),
+    (("preload",), 'preload = [\n  "a",  # first\n]\n'), (("model_overrides", "a.b", "ctx"), "ctx = 5\n"),
+    (("model_overrides", "a.b"), '[model_overrides."a.b"]\n# inner\nctx = 5\n'),
+    (("model_overrides", "c"), "[model_overrides.c]\nctx = 6\n"),
+])
+def test_only_what_is_unset_goes(file, path, gone):
+    assert unset(file, path, accept)
+    assert file.read_text() == WRITTEN.replace(gone, "")
+    assert not unset(file, path, accept)
+    assert file.read_text() == WRITTEN.replace(gone, "")
 
 
-def test_mode_owner_and_link_of_a_file_stay(tmp_path, file):
-    real = tmp_path / "real.toml"
-    real.write_text("port = 7\n")
-    real.chmod(0o640)
-    if os.geteuid() == 0:
-        os.chown(real, 1234, 1235)
-    before = real.stat()
-    file.symlink_to(real)
-    add_key(file, ANN)
-    after = real.stat()
-    assert file.is_symlink() and values(real)["keys"] == [ANN]
-    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.toml", "real.toml"]
+@pytest.mark.parametrize(("before", "after"), [
+    ("", "default_ctx = 9\n"), ("port = 7", "port = 7\ndefault_ctx = 9\n"),
+    ("port = 7\r\n[gateway]\r\n", "port = 7\r\ndefault_ctx = 9\r\n\r\n[gateway]\r\n"),
+    ("# gw\n[gateway]\n", "default_ctx = 9\n\n# gw\n[gateway]\n"), ("# words\n", "# words\ndefault_ctx = 9\n"),
+    ('a = """\n[x]\n"""\n[y]\n', 'a = """\n[x]\n"""\ndefault_ctx = 9\n\n[y]\n'),
+    ("a = [\n[1],\n[2]]\nb = 1\n", "a = [\n[1],\n[2]]\nb = 1\ndefault_ctx = 9\n"),
+    ("resources.default_ctx = 5\n", "resources.default_ctx = 9\n"),
+    ("resources = { default_ctx = 5 } # it\n", "resources = { default_ctx = 9 } # it\n"),
+])
+def test_odd_files(tmp_path, before, after):
+    file = tmp_path / "config.toml"
+    file.write_bytes(before.encode())
+    put(file, ["default_ctx"], 9)
+    assert file.read_bytes().decode() == after
 
 
-def test_an_entry_in_the_middle_goes_and_comments_above_others_stay(file):
-    file.write_text('[[keys]]\nkey = "a"\n\n# the second\n[[keys]]\nkey = "b" # b\nmodels = [\n  "m",\n]\n\n'
-                    '# the third\n[[keys]]\nkey = "c"\n')
-    remove_key(file, 1)
-    assert file.read_text() == '[[keys]]\nkey = "a"\n\n# the second\n\n# the third\n[[keys]]\nkey = "c"\n'
-
-
-@pytest.mark.parametrize("before", ["keys = []\nport = 7\n", "port = 7\nkeys = [ ] # none\n[sampler_defaults]\n"])
-def test_an_empty_list_makes_room(file, before):
-    file.write_text(before)
-    add_key(file, ANN)
-    assert values(file)["keys"] == [ANN] and values(file)["port"] == 7
-
-
-def test_entries_within_brackets(file):
-    file.write_text('# words\nkeys = [{ name = "eve", key = "e" }] # more\nport = 7\n[gateway]\n')
-    add_key(file, ANN)
-    assert values(file)["keys"] == [{"name": "eve", "key": "e"}, ANN]
-    remove_key(file, 0)
-    assert values(file) == {"keys": [ANN], "port": 7, "gateway": {}} and "# words" in file.read_text()
-    remove_key(file, 0)
-    assert values(file) == {"port": 7, "gateway": {}}
-
-
-@pytest.mark.parametrize("text", ['[[keys]]\nkey = "a"\nmodels = [\n["x"]]\n',
-                                  'a = """\n[[keys]]\nname = "no"\n"""\n[[keys]]\nkey = "e"\n'])
-def test_what_cannot_be_changed_safely_is_left_alone(file, text):
+@pytest.mark.parametrize("text", ["semantic_cache.enabled = false\n", "semantic_cache = { enabled = false }\n"])
+def test_a_table_in_another_spelling(tmp_path, text):
+    file = tmp_path / "config.toml"
     file.write_text(text)
-    with pytest.raises(ConfigRefused, match="by hand"):
-        remove_key(file, 0)
-    assert file.read_text() == text
-    file.write_text("[broken")
-    with pytest.raises(ConfigRefused, match="not valid TOML"):
-        add_key(file, ANN)
-    assert file.read_text() == "[broken"
+    put(file, ["semantic_cache", "threshold"], 0.5)
+    assert tomllib.loads(file.read_text()) == {"semantic_cache": {"enabled": False, "threshold": 0.5}}
+    assert unset(file, ("semantic_cache", "threshold"), accept)
+    assert tomllib.loads(file.read_text()) == {"semantic_cache": {"enabled": False}}
 
 
-def test_where_nothing_can_be_written_nothing_is_left(tmp_path):
-    (tmp_path / "sub").write_text("")
-    with pytest.raises(OSError):
-        add_key(tmp_path / "sub" / "config.toml", ANN)
-    assert [path.name for path in tmp_path.iterdir()] == ["sub"]
+def test_a_key_goes_below_its_line_of_the_sample(tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_text(text := sample(ACTIVE))
+    put(file, ["port"], 9)
+    assert file.read_text() == text.replace("#port = 11435\n", "#port = 11435\nport = 9\n")
+    assert unset(file, ("port",), accept) and file.read_text() == text
+
+
+def test_what_is_not_acceptable_is_not_written(file):
+    def refuse(document: Document) -> None:
+        assert document.values["port"] == 8
+        raise ConfigRefused("no")
+    with pytest.raises(ConfigRefused, match="no"):
+        set_value(file, ("port",), 8, refuse)
+    assert file.read_text() == WRITTEN and [path.name for path in file.parent.iterdir()] == ["config.toml"]
 
 
 def test_many_at_once_lose_nothing(file):
-    entries = [{"name": f"n{number}", "key": f"k{number}"} for number in range(12)]
-    threads = [threading.Thread(target=add_key, args=(file, entry)) for entry in entries]
+    threads = [threading.Thread(target=put, args=(file, ["model_overrides", f"m{number}", "ctx"], number))
+               for number in range(12)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(entry["name"] for entry in values(file)["keys"]) == sorted(entry["name"] for entry in entries)
+    told = tomllib.loads(file.read_text())["model_overrides"]
+    assert {name: entry["ctx"] for name, entry in told.items()} == {
+        "a.b": 5, "c": 6, **{f"m{number}": number for number in range(12)}}
