@@ -114,6 +114,12 @@ class StoreUnwritable(BlazarError):
     status = 507
 
 
+class LogUnreadable(BlazarError):
+    """{path} cannot be read: {reason}; {remedy}"""
+
+    slug = "log-unreadable"
+
+
 class SchemaNewer(BlazarError):
     """{path} has schema {found} and this Blazar knows up to {known}; install the newer Blazar, or restore the
     backup blazar.db.bak-{known} beside it"""

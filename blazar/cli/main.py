@@ -19,6 +19,7 @@ from blazar.cli.commands.explain import Explain
 from blazar.cli.commands.fit import Fit
 from blazar.cli.commands.keys import Keys
 from blazar.cli.commands.list import List
+from blazar.cli.commands.logs import Logs
 from blazar.cli.commands.ps import Ps
 from blazar.cli.commands.pull import Pull
 from blazar.cli.commands.quantize import Quantize
@@ -34,9 +35,9 @@ from blazar.cli.context import Context
 from blazar.cli.output import Output
 from blazar.errors import BlazarError
 
-VERBS: tuple[Command, ...] = (Serve(), Pull(), Create(), List(), Show(), Ps(), Requests(), Run(), Stop(), Cp(), Rm(),
-                              Quantize(), Fit(), Explain(), Bench(), Engine(), Rpc(), Keys(), Config(), Doctor(),
-                              Upgrade())
+VERBS: tuple[Command, ...] = (Serve(), Pull(), Create(), List(), Show(), Ps(), Requests(), Logs(), Run(), Stop(), Cp(),
+                              Rm(), Quantize(), Fit(), Explain(), Bench(), Engine(), Rpc(), Keys(), Config(),
+                              Doctor(), Upgrade())
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141

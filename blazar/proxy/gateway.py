@@ -85,6 +85,7 @@ class Gateway:
         self.metrics.spec_governor.read = lambda: self._governed("spec")
         self.metrics.ubatch_governor.read = lambda: self._governed("ubatch")
         self.paths = paths
+        self.log_level = config.log_level or "info"
         self.audit = AuditLog(paths.audit_log) if config.audit_log else None
         self.late_chunking_max = config.late_chunking_max_tokens
         self.max_body = config.max_body_mb << 20

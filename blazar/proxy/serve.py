@@ -57,8 +57,10 @@ class Launcher(BaseApplication):
     def load(self) -> Any:
         """In the worker, with everything patched: connect to the supervisor and build the application."""
         from blazar.proxy.app import create_app
-        logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+        from blazar.telemetry.log import FORM, set_level
+        logging.basicConfig(level=logging.INFO, format=FORM)
         application = create_app(self._control)
+        set_level(application.gateway.log_level)
         self.gateway = application.gateway
         return application
 

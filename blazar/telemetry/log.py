@@ -15,6 +15,9 @@ ROTATE_AT = 10 << 20
 LONGEST_ECHO = 4000
 """Bytes of a line on stderr: what fits into a pipe that takes anything at all."""
 
+OURS = __name__.partition(".")[0]
+"""The logger above all of ours."""
+
 FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -22,13 +25,20 @@ def set_up(file: Path, level: str = "info", echo: str = "warning") -> None:
     """Send everything from `level` on to `file`, and everything from `echo` on to stderr too."""
     logging.raiseExceptions = False  # a full disk costs lines of the log, not a traceback for each of them
     root = logging.getLogger()
-    root.setLevel(_number(level))
+    set_level(level)
     to_file = rotating(file)
     to_file.setFormatter(logging.Formatter(FORM))
     to_terminal = _Echo(sys.stderr)
-    to_terminal.setLevel(_number(echo))
+    to_terminal.setLevel(number(echo))
     to_terminal.setFormatter(logging.Formatter("blazar: %(levelname)s: %(message)s"))
     root.handlers[:] = [to_file, to_terminal]
+
+
+def set_level(level: str) -> None:
+    """Log from `level` on. Below info only what is ours: libraries then write down whole queries and addresses, with
+    what was asked and secrets in them."""
+    logging.getLogger().setLevel(max(number(level), logging.INFO))
+    logging.getLogger(OURS).setLevel(number(level))
 
 
 class _Echo(logging.StreamHandler):
@@ -82,6 +92,7 @@ class OutputFile:
         self._size = os.fstat(descriptor).st_size
 
 
-def _number(level: str) -> int:
+def number(level: str) -> int:
+    """A level as `logging` counts it; info for a word that is none."""
     names = {"trace": logging.DEBUG, "warn": logging.WARNING, "off": logging.CRITICAL + 1}
     return names.get(level.lower()) or logging.getLevelNamesMapping().get(level.upper(), logging.INFO)

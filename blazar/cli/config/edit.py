@@ -8,11 +8,14 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from blazar.cli.command import Command
-from blazar.cli.config.change import Check
 from blazar.cli.context import Context
 from blazar.errors import ConfigRefused, UsageRefused
+
+if TYPE_CHECKING:
+    from blazar.cli.config.change import Check
 
 EDITORS = ("sensible-editor", "editor", "nano", "vi")
 """Those that are tried when neither VISUAL nor EDITOR is set."""
@@ -28,7 +31,7 @@ class Edit(Command):
                 "blazar --config /etc/blazar/config.toml config edit")
 
     def run(self, args: argparse.Namespace, context: Context) -> int:
-        from blazar.cli.config.change import tell, writing
+        from blazar.cli.config.change import Check, tell, writing
         from blazar.config.amend import NEW_FOLDER
         editor = _editor(context)
         check = Check(context)
@@ -87,7 +90,7 @@ def _draft(target: Path, start: bytes) -> Path:
     return Path(name)
 
 
-def _edited(editor: list[str], draft: Path, start: bytes, check: Check, context: Context) -> str | None:
+def _edited(editor: list[str], draft: Path, start: bytes, check: "Check", context: Context) -> str | None:
     """The text after editing, accepted; None when it is as it was. Raises ConfigRefused when the person gives up."""
     from blazar.config.document import read
     while True:

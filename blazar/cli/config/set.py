@@ -1,11 +1,14 @@
 """`blazar config set`: give one key of the settings file a value."""
 
 import argparse
+from typing import TYPE_CHECKING
 
 from blazar.cli.command import Command
-from blazar.cli.config.named import Named
 from blazar.cli.context import Context
 from blazar.errors import UsageRefused
+
+if TYPE_CHECKING:
+    from blazar.cli.config.named import Named
 
 
 class Set(Command):
@@ -44,7 +47,7 @@ class Set(Command):
         return 0
 
 
-def _refuse_tables(key: Named) -> None:
+def _refuse_tables(key: "Named") -> None:
     if key.path == ("keys",):
         raise UsageRefused("API keys are not set here, since only their hashes belong into the file: `blazar keys add "
                            "NAME` makes one")
@@ -54,7 +57,7 @@ def _refuse_tables(key: Named) -> None:
         raise UsageRefused(f"{key.text} is a table; set one field of it: `blazar config set {_example(key)} VALUE`")
 
 
-def _example(key: Named) -> str:
+def _example(key: "Named") -> str:
     from blazar.config.setting import Table
     kind = key.type
     within = "" if isinstance(kind, Table) else ".NAME"
@@ -62,7 +65,7 @@ def _example(key: Named) -> str:
     return f"{key.text}{within}.{next(iter(table.fields))}" if isinstance(table, Table) else key.text
 
 
-def _tell_of_variables(key: Named, context: Context) -> None:
+def _tell_of_variables(key: "Named", context: Context) -> None:
     from blazar.config.registry import SETTINGS
     for variable in SETTINGS[str(key.path[0])].variables:
         if context.env.get(variable):

@@ -13,6 +13,7 @@ from blazar.telemetry import log
 def root():
     before = logging.getLogger().handlers[:], logging.getLogger().level
     yield
+    logging.getLogger("blazar").setLevel(logging.NOTSET)
     logging.getLogger().handlers[:] = before[0]
     logging.getLogger().setLevel(before[1])
 
@@ -29,7 +30,16 @@ def test_file_gets_all_from_its_level_and_the_terminal_warnings(tmp_path, capsys
 @pytest.mark.parametrize("level, number", [("debug", 10), ("TRACE", 10), ("warn", 30), ("off", 51), ("odd", 20)])
 def test_levels(tmp_path, level, number):
     log.set_up(tmp_path / "daemon.log", level)
-    assert logging.getLogger().level == number
+    assert logging.getLogger("blazar.x").getEffectiveLevel() == number
+
+
+def test_libraries_stay_silent_below_info(tmp_path):
+    log.set_up(tmp_path / "daemon.log", "debug")
+    logging.getLogger("blazar.x").debug("ours")
+    logging.getLogger("peewee").debug("SELECT secret")
+    logging.getLogger("peewee").info("theirs")
+    assert [line.rpartition(": ")[2] for line in (tmp_path / "daemon.log").read_text().splitlines()] == [
+        "ours", "theirs"]
 
 
 def test_daemon_log_moves_to_its_1(tmp_path, monkeypatch):
