@@ -1,8 +1,10 @@
 """`Check`, what it looks at, and the `Finding` it answers with."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pwd import getpwuid
 from typing import Any, Literal
 
 from blazar.hardware.census import Census
@@ -25,13 +27,14 @@ class Finding:
 
 class Surroundings:
     """What the checks look at. `daemon` is the status of the daemon of this data dir, None when none runs; a `census`
-    stands in for this machine's own."""
+    stands in for this machine's own, and with `elsewhere` tells of another one."""
 
     def __init__(self, located: Located, env: Mapping[str, str], daemon: Mapping[str, Any] | None = None,
-                 census: Census | None = None) -> None:
+                 census: Census | None = None, elsewhere: bool = False) -> None:
         self.located = located
         self.env = env
         self.daemon = daemon
+        self.elsewhere = elsewhere
         self._census = census
 
     @cached_property
@@ -46,6 +49,17 @@ class Surroundings:
 
 
 Check = Callable[[Surroundings], Finding | list[Finding]]
+
+
+def user_name(number: int) -> str:
+    try:
+        return getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
+
+
+def this_user() -> str:
+    return user_name(os.geteuid())
 
 
 def worst(findings: Iterable[Finding]) -> State:

@@ -6,7 +6,7 @@ import socket
 from blazar.doctor.check import Finding, Surroundings
 from blazar.errors import ConfigRefused
 
-_REMEDY = "stop what holds it (`ss -ltnp` names it), or set another port with `port = ...` or `--port`"
+_REMEDY = "stop what holds it (`ss -ltnp` names it), or set another port with `blazar config set port ...` or `--port`"
 
 
 def check_port(surroundings: Surroundings) -> Finding:
@@ -15,14 +15,15 @@ def check_port(surroundings: Surroundings) -> Finding:
     try:
         host, port = surroundings.config.host, surroundings.config.port
     except ConfigRefused:
-        return Finding("port", "warn", "not known while the configuration is refused")
+        return Finding("port", "warn", "not known while the configuration is refused", "`blazar config check`")
     try:
         _try_binding(host, port)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             return Finding("port", "fail", f"{host}:{port} is taken by another program", _REMEDY)
         return Finding("port", "fail", f"cannot listen on {host}:{port}: {error.strerror or error}",
-                       "set `host` to an address of this machine, and `port` above 1023 or be root")
+                       "`blazar config set host` to an address of this machine (`ip address`), or `blazar config set "
+                       "port` above 1023")
     return Finding("port", "ok", f"{host}:{port} is free" if port else f"any free port of {host}")
 
 

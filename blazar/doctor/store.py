@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from blazar.doctor.check import Finding, Surroundings
+from blazar.doctor.check import Finding, Surroundings, user_name
 from blazar.errors import BlazarError
 from blazar.units import format_bytes
 
@@ -17,11 +17,18 @@ def check_data_dir(surroundings: Surroundings) -> Finding:
     existing = _nearest_existing(folder)
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         return Finding("data dir", "fail", f"{folder} cannot be written",
-                       "choose another with --data-dir, or run as the user who owns it")
+                       f"run as its owner, `sudo -u {user_name(existing.stat().st_uid)} blazar ...`, or choose another "
+                       "with --data-dir")
     free = shutil.disk_usage(existing).free
     found = f"{folder}, {format_bytes(free)} free"
+    if os.statvfs(existing).f_flag & os.ST_RDONLY:
+        return Finding("data dir", "fail", f"{folder} lies on a file system that is mounted read-only",
+                       f"`sudo mount -o remount,rw $(findmnt -nT {existing} -o TARGET)`, or choose another with "
+                       "--data-dir")
     if free < LOW_SPACE:
-        return Finding("data dir", "warn", found, f"make room: models need {format_bytes(LOW_SPACE)} and more")
+        return Finding("data dir", "warn", found,
+                       f"make room, models need {format_bytes(LOW_SPACE)} and more: `blazar list` shows what they "
+                       "take, `blazar rm MODEL` removes one")
     return Finding("data dir", "ok", found)
 
 
@@ -31,7 +38,7 @@ def check_models(surroundings: Surroundings) -> Finding:
     try:
         names = [model["name"] for model in Store(paths).list()] if paths.database.exists() else []
     except BlazarError as refused:
-        return Finding("model", "fail", str(refused))
+        return Finding("model", "fail", str(refused), "`blazar logs` may tell more")
     if not names:
         return Finding("model", "warn", "none installed", "`blazar pull smollm2-135m` installs a small one")
     shown = ", ".join(names[:3])

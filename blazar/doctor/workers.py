@@ -20,7 +20,7 @@ def _finding(worker: Worker) -> Finding:
     check = f"rpc worker {worker.address}"
     if worker.state == "gone":
         return Finding(check, "warn", f"gone: {worker.problem}",
-                       "start it with `blazar rpc worker`, or take it out of rpc_servers")
+                       "start it with `blazar rpc worker`, or take it out of rpc_servers: `blazar config edit`")
     if worker.state == "busy":
         return Finding(check, "ok", f"busy: {worker.problem}")
     devices = [f"device {number}: {format_bytes(free)} free of {format_bytes(total)}"

@@ -15,7 +15,7 @@ from blazar.hardware.device import Device
 from blazar.hardware.memory import Memory, read_memory
 from blazar.hardware.numa import Node, read_nodes
 from blazar.hardware.nvidia import Nvidia, ask_nvml, merged, read_driver
-from blazar.hardware.pci import read_gpus
+from blazar.hardware.pci import VENDORS, read_gpus
 from blazar.hardware.vulkan import Icd, read_icds
 
 VARIABLES = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
@@ -45,6 +45,11 @@ class Census:
     def has_vulkan(self) -> bool | None:
         """Whether a GPU's Vulkan driver is installed."""
         return None if self.vulkan is None else any(not icd.software for icd in self.vulkan)
+
+    @property
+    def known_gpus(self) -> tuple[Device, ...]:
+        """The GPUs of vendors whose drivers engines can use."""
+        return tuple(gpu for gpu in self.gpus or () if gpu.vendor in VENDORS.values())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; `from_dict` is the way back."""

@@ -143,7 +143,8 @@ def test_a_daemon_starts_with_an_odd_but_right_file(shell, content):
 
 def test_doctor_names_what_is_missing(shell):
     findings = {row["check"]: row for row in json.loads(shell("doctor", "--json").stdout)}
-    assert list(findings) == ["config", "data dir", "machine", "engine", "devices", "rpc workers", "model", "port"]
+    assert list(findings) == ["config", "data dir", "permissions", "clock", "machine", "drivers", "programs", "limits",
+                              "engine", "lanes", "devices", "rpc workers", "model", "port"]
     assert findings["model"]["state"] == "warn" and "blazar pull" in findings["model"]["remedy"]
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

@@ -20,12 +20,14 @@ class Doctor(Command):
 
     def run(self, args: argparse.Namespace, context: Context) -> int:
         from dataclasses import asdict
+        from pathlib import Path
 
         from blazar.cli.census import census_of
         from blazar.doctor.check import Surroundings, worst
         from blazar.doctor.checklist import examine
+        elsewhere = args.census is not None and Path(args.census).exists()
         census = census_of(args.census, context.out, save=True)
-        findings = examine(Surroundings(context.located, context.env, context.daemon, census))
+        findings = examine(Surroundings(context.located, context.env, context.daemon, census, elsewhere))
         context.out.table(("CHECK", "STATE", "FOUND"),
                           [(finding.check, finding.state, finding.found) for finding in findings],
                           [asdict(finding) for finding in findings])

@@ -1,7 +1,7 @@
 """The engine check, with programs made on the spot."""
 
 from blazar.doctor.check import Surroundings
-from blazar.doctor.engines import check_engine
+from blazar.doctor.engines import check_engine, check_lanes
 from blazar.engines.builds import Builds
 from blazar.models.base import close_database
 from blazar.models.engine import Engine
@@ -84,3 +84,20 @@ def test_a_pin_to_a_fork_is_no_fault(tmp_path):
     close_database()
     finding = find(tmp_path)
     assert (finding.state, finding.found) == ("ok", f"llamacpp: the build b7, {folder}/engines/b7/llama-server")
+
+
+def test_lanes_and_one_that_has_lost_its_program(tmp_path):
+    def lanes():
+        return check_lanes(Surroundings(locate({"HOME": str(tmp_path)}), {}))
+    assert lanes().found == "llamacpp; not in this version: sglang, mlx, mistralrs, whisper, sdcpp"
+    folder = with_build(tmp_path)
+    file = made(folder / "engines" / "fork-x" / "llama-server")
+    Builds(locate({"HOME": str(tmp_path)}).paths).every()
+    Engine.put(kind="llamacpp-fork", tag="fork-x", path="engines/fork-x/llama-server", flavour="cpu", source="a lane",
+               installed_at="2026-01-02T03:04:05Z")
+    close_database()
+    assert lanes().found.startswith("llamacpp, fork-x; not")
+    file.unlink()
+    finding = lanes()
+    close_database()
+    assert finding.state == "warn" and "`blazar engine remove fork-x`" in finding.remedy
