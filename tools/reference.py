@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write what is generated from the settings table: blazar/config/active.py, the sample file, the reference page.
+"""Write what is generated: blazar/config/active.py, the sample file, the pages on settings and on errors.
 
 With --check nothing is written, and the exit code is 1 when a file is stale.
 """
@@ -19,6 +19,7 @@ if __name__ == "__main__":
 from blazar.config.registry import SETTINGS, declared  # noqa: E402
 from blazar.config.render import reference, sample  # noqa: E402
 from blazar.config.setting import Setting  # noqa: E402
+from tools.troubles import page  # noqa: E402
 
 HOLDER = re.compile(r"(^|_)(config|settings)$")
 """How a variable or attribute is called that holds settings: config, self._config, launch.settings."""
@@ -122,7 +123,8 @@ def generated(root: Path) -> dict[Path, str]:
     active = compute_active(root / "blazar")
     return {root / "blazar/config/active.py": active_module(active),
             root / "etc/config.toml.sample": sample(active),
-            root / "docs/configuration.md": reference(active)}
+            root / "docs/configuration.md": reference(active),
+            root / "docs/troubleshoot.md": page(ROOT)}
 
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
