@@ -45,7 +45,8 @@ WORDS: dict[str, tuple[str, str]] = {
                          "port 11435`"),
     "certificate-refused": ("", "mend the file that is named: `tls_cert` holds the whole chain, `tls_key` its key "
                                 "without a passphrase"),
-    "certificate-untrusted": ("", "name the certificate of who issued it in `SSL_CERT_FILE`"),
+    "certificate-untrusted": ("", "name the file of the server's `tls_cert` in `SSL_CERT_FILE`, or call the server by "
+                                  "a name of its certificate: `BLAZAR_HOST`"),
     "store-unwritable": ("", "free the disk, or run as the owner of the data dir; `blazar doctor` tells which"),
     "log-unreadable": ("", "run the command as the owner of the data dir"),
     "database-unusable": ("", "see that no other program has it open and that the disk is not full; the backup "

@@ -31,7 +31,9 @@ REFERENCE_HEAD = """\
 One TOML file holds the settings: the file given by `--config`, else by `BLAZAR_CONFIG`, else `blazar/config.toml`
 under `$XDG_CONFIG_HOME` or `~/.config`, else `/etc/blazar/config.toml`. A value comes from the defaults, the file, the
 environment and the command line, each stronger than the one before. `blazar config list` shows what is in force and
-where it comes from; `blazar config check` reads a file and tells all that is wrong with it.
+where it comes from; `blazar config check` reads a file and tells all that is wrong with it. `blazar config set KEY
+VALUE` and `unset KEY` change one key, and no comment; `blazar config edit` opens the file, and leaves it as it was if
+what you write would be refused.
 
 A key stands at the top of the file. One that has a group may stand in the group's table instead (`port` in
 `[gateway]`), but not in both. Keys marked ○ are known and checked, and this version does nothing with

@@ -19,5 +19,15 @@ CHECKS: tuple[Check, ...] = (check_config, check_data_dir, check_permissions, ch
 
 
 def examine(surroundings: Surroundings) -> list[Finding]:
-    found = [check(surroundings) for check in CHECKS]
+    found = [_looked(check, surroundings) for check in CHECKS]
     return [finding for one in found for finding in (one if isinstance(one, list) else [one])]
+
+
+def _looked(check: Check, surroundings: Surroundings) -> Finding | list[Finding]:
+    """What it finds; where the system does not let it look, that."""
+    try:
+        return check(surroundings)
+    except OSError as error:
+        subject = check.__name__.removeprefix("check_").replace("_", " ")
+        return Finding(subject, "warn", f"{error.filename or 'it'} cannot be looked at: {error.strerror or error}",
+                       "look as the owner of the data dir: `sudo -u USER blazar doctor`")

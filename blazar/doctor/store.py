@@ -47,4 +47,4 @@ def check_models(surroundings: Surroundings) -> Finding:
 
 def _nearest_existing(folder: Path) -> Path:
     """`folder`, or the nearest folder above it that is there: the one that decides whether it can be made."""
-    return next(place for place in (folder, *folder.parents) if place.exists())
+    return next(place for place in (folder, *folder.parents) if os.path.exists(place))  # and may be seen
