@@ -111,13 +111,13 @@ def test_a_new_file_is_for_its_owner_alone(config, file):
 
 
 def test_processes_at_once_lose_nothing(file):
-    keys = ["default_ctx", "idle_timeout_secs", "engine_check_secs", "session_keep_secs"]
+    keys = ["default_ctx", "engine_check_secs"]
     with ThreadPoolExecutor() as pool:
         done = list(pool.map(lambda key: subprocess.run(
             [sys.executable, "-m", "blazar.cli.main", "--config", file, "config", "set", key, "4096"],
             env={"HOME": str(file.parent), "PATH": os.environ["PATH"], "PYTHONPATH": os.getcwd()},
             capture_output=True), keys))
-    assert [one.returncode for one in done] == [0] * 4, done
+    assert [one.returncode for one in done] == [0, 0], done
     assert all(f"\n{key} = 4096\n" in file.read_text() for key in keys)
 
 
