@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from blazar.errors import BlazarError, SupervisorGone
+from blazar.errors import BlazarError, DatabaseLocked, SupervisorGone
 from blazar.proxy import greens
 from blazar.proxy.batches.task import Outcome, Question, Source, Task
 from blazar.proxy.directory import Directory
@@ -56,7 +56,7 @@ class Runner:
             self._news.clear()
             try:
                 busy = [self._turn(source, ask) for source in self._sources]
-            except SupervisorGone:
+            except (SupervisorGone, DatabaseLocked):
                 greens.sleep(10 * PAUSE)
                 continue
             except Exception as error:
@@ -95,7 +95,7 @@ class Runner:
     def _kept(task: Task, outcome: Outcome) -> bool:
         try:
             task.answered(outcome)
-        except SupervisorGone:
+        except (SupervisorGone, DatabaseLocked):
             return False
         return True
 
