@@ -14,6 +14,8 @@ import pytest
 from blazar.errors import DatabaseLocked, DatabaseUnusable
 from blazar.models.alias import Alias
 from blazar.models.base import close_database, database, open_database, query
+from blazar.models.engine import Engine
+from blazar.models.message_batch import MessageBatch
 from blazar.models.migrate import migrate
 
 REPOSITORY = Path(__file__).parents[3]
@@ -65,6 +67,23 @@ def test_a_locked_database_is_waited_for(path):
     timer.join()
     holder.close()
     assert Alias.targets() == {"a": "m:q4_0"}
+
+
+@pytest.mark.parametrize("act", [
+    lambda: MessageBatch.put("", "b2", [("r", "{}")], 5.0), lambda: MessageBatch.forget("", "b1"),
+    lambda: Engine.activate("llamacpp", "b1")], ids=["put", "forget", "activate"])
+def test_what_reads_before_it_writes_waits_too(path, act):
+    """SQLite itself refuses at once to let a reader become a writer."""
+    MessageBatch.put("", "b1", [("r", "{}")], 1.0)
+    MessageBatch.cancel("", "b1", 2.0)
+    Engine.put(kind="llamacpp", tag="b1", path="p", flavour="cpu", source="here", installed_at="")
+    holder = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    timer = threading.Timer(0.3, holder.execute, ["COMMIT"])
+    timer.start()
+    assert act()
+    timer.join()
+    holder.close()
 
 
 @query
