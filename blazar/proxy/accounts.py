@@ -1,8 +1,8 @@
 """What each API key has used, against its limits.
 
 Requests and tokens a minute slide: what counts now is what happened in the last WINDOW seconds of CLOCK_MONOTONIC.
-Tokens a day begin anew at midnight UTC. A request's tokens are reserved, as an estimate, in the moment in which it is let
-in, and until it has ended; what its attempts have really used counts from when each of them ends.
+Tokens a day begin anew at midnight UTC. A request's tokens are reserved, as an estimate, in the moment in which it is
+let in, and until it has ended; what its attempts have really used counts from when each of them ends.
 
 What is counted is told to the supervisor as rows: the key, day and model, the counts, and the steps of the window in
 which they came. The supervisor tells them to the next worker, and to others that run at the same time.

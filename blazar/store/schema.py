@@ -38,5 +38,5 @@ def _tell_orphans(paths: Paths) -> None:
     """Say so when the database that is new has been there before: nothing names the model files then."""
     files = len(list(paths.blobs.glob("*"))) if paths.blobs.is_dir() else 0
     if files:
-        log.warning("%s was missing and is made anew, so the %d model files in %s have no names any more; restore a copy "
-                    "of it while no daemon runs, or pull the models again", paths.database, files, paths.blobs)
+        log.warning("%s was missing and is made anew, so the %d model files in %s have no names any more; restore a "
+                    "copy of it while no daemon runs, or pull the models again", paths.database, files, paths.blobs)

@@ -1,7 +1,7 @@
 """Stage `quota`: the limits of the caller's API key, for a whole exchange.
 
-Whether its tokens fit is asked here, once, for what the request may use. That much stays reserved until the exchange has
-ended, whatever it waits for meanwhile; stage `charge` counts what each attempt has used.
+Whether its tokens fit is asked here, once, for what the request may use. That much stays reserved until the exchange
+has ended, whatever it waits for meanwhile; stage `charge` counts what each attempt has used.
 """
 
 from blazar.errors import QuotaExceeded
