@@ -59,7 +59,8 @@ def noted(daemon):
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory):
     """One for all, of which the last test spoils the database."""
-    with Daemon(tmp_path_factory.mktemp("faults"), launcher=LAUNCHER, keys=[{"name": "ann", "key": "sk-ann"}]) as daemon:
+    keys = [{"name": "ann", "key": "sk-ann"}]
+    with Daemon(tmp_path_factory.mktemp("faults"), launcher=LAUNCHER, keys=keys) as daemon:
         daemon.install("m")
         daemon.install("long", chunks=[CHUNK] * 300, pause=0.02)
         yield daemon.start()
