@@ -49,6 +49,11 @@ class Runner:
         """There is a new batch, or one was cancelled."""
         self._news.set()
 
+    def rested(self) -> None:
+        """The limits of API keys may be others now: whoever has reached one is tried again."""
+        self._resting.clear()
+        self.wake()
+
     def _work(self, ask: Callable[[Question], Outcome]) -> None:
         while not self._locked():
             greens.sleep(IDLE)

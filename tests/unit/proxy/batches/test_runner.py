@@ -96,6 +96,19 @@ def test_whose_limit_is_reached_rests_and_others_go_on(start):
     assert asked == ["a", "b", "a"] and source.done == [(1, 200), (0, 200)]
 
 
+def test_whose_limit_is_raised_rests_no_longer(start):
+    source, asked = Listed(["a"]), []
+
+    def ask(question):
+        asked.append(question.owner)
+        return Outcome(429, b"{}", again=9999.0) if len(asked) == 1 else Outcome(200, b"{}")
+
+    runner = start(source, ask).start()
+    eventually(lambda: runner._now_resting() == {"a"})
+    runner.rested()
+    eventually(lambda: source.done == [(0, 200)])
+
+
 @pytest.mark.parametrize("trouble", [SupervisorGone(what="x"), DatabaseLocked(path="p", reason="r", remedy="m")])
 def test_an_answer_that_cannot_be_kept_yet_is_kept_later_and_not_asked_for_again(start, trouble):
     source, asked, tries = Listed(["a"]), [], iter([trouble, trouble])
