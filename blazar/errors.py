@@ -655,6 +655,13 @@ class QueueFull(Saturated):
     slug = "queue-full"
 
 
+class QueueYielded(Saturated):
+    """server busy, please try again in {wait}: max_queued lets {limit} requests wait for {model}, and this one, the
+    last of those who had most waiting, made room for another API key"""
+
+    slug = "queue-yielded"
+
+
 class QueueTimeout(Saturated):
     """server busy, please try again in {wait}: this request has waited for {model} as long as queue_timeout_secs
     allows ({limit}), and others still came first"""
