@@ -49,13 +49,14 @@ class Application:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         facts = environ.get(FACTS) or HeadFacts(environ)
         request = environ[REQUEST] = Request(environ, self._terms, facts)
-        if facts.cors is None:
+        if facts.hosts is not self.gateway.hosts:
             try:
                 self.gateway.hosts.check(facts.host)
             except HostRefused as error:
                 self.refuse(request, error, dialect_of(request.path))
                 self._count(request)
                 return _handled(environ, request)
+            facts.hosts = self.gateway.hosts
             facts.cors = self.gateway.cors.headers(facts.headers.get("origin"))
         answer = self._falcon(environ, start_response)
         self._count(request)

@@ -151,3 +151,14 @@ def test_all_forgotten_is_a_new_beginning():
         bench.turn()
     bench.queue.forget()
     assert not bench.queue.remembers and len(bench.queue) == 0
+
+
+def test_a_weight_that_was_changed_counts_from_the_next_request_on():
+    queue = FairQueue()
+    for weight in (1.0, 4.0):
+        for number in range(20):
+            queue.push(Ticket("ann", weight, number, lambda: None))
+            queue.push(Ticket("bob", 1.0, number, lambda: None))
+        served = [queue.pop().key for _ in range(20)]
+        queue.settle("ann", 1.0, 1.0)
+    assert served.count("ann") >= 14
