@@ -19,6 +19,8 @@ from blazar.supervisor.pool import Pool
 
 log = logging.getLogger(__name__)
 
+REMEMBERED = 3
+"""Days besides this one whose tokens are remembered."""
 RETRY = 2.0
 """Seconds after which what could not be written is tried again."""
 
@@ -35,6 +37,8 @@ class Usage:
         self._minutes = Minutes(clock)
         self._day = ""
         self._tokens: dict[str, int] = {}
+        self._days: dict[str, dict[str, int]] = {}
+        """The same of days before, to which a clock that is set comes again."""
         self._pending: deque[dict[str, Any]] = deque()
         """What is not in the database yet."""
         self._writing = False
@@ -86,7 +90,10 @@ class Usage:
 
     def _turn(self) -> None:
         if (day := self._today()) != self._day:
-            self._day, self._tokens = day, {}
+            self._days[self._day] = self._tokens
+            self._day, self._tokens = day, self._days.pop(day, {})
+            while len(self._days) > REMEMBERED:
+                del self._days[min(self._days)]
 
     def _today(self) -> str:
         return datetime.fromtimestamp(self._wall(), UTC).date().isoformat()
