@@ -127,6 +127,13 @@ class DatabaseUnusable(BlazarError):
     slug = "database-unusable"
 
 
+class DatabaseFull(DatabaseUnusable):
+    """the database {path} cannot be written: the disk is full; free some space, then try again"""
+
+    slug = "database-full"
+    status = 507
+
+
 # -- models ------------------------------------------------------------------------------------------
 
 
