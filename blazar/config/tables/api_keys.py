@@ -62,7 +62,7 @@ FIELDS = (
             doc="Tokens a day, which begins at midnight UTC."),
     Setting("max_concurrent", Int(1, 10**6), None,
             doc="Requests at the same time."),
-    Setting("weight", Float(0, 1000, above=True), None,
+    Setting("weight", Float(0.001, 1000), None,
             doc="Share of a busy model, against the other keys; unset = 1."),
 )
 
