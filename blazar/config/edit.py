@@ -25,7 +25,7 @@ KEYS = "keys"
 
 
 def add_key(file: Path, entry: Mapping[str, Any]) -> None:
-    """Add an entry of [[keys]] to `file`, which is made if it is not there. Raises ConfigRefused, and StoreUnwritable."""
+    """Add an entry of [[keys]] to `file`, which is made if it is not there. Raises ConfigRefused, StoreUnwritable."""
     def add(before: Document) -> str:
         if before.values.get(KEYS) and not _is_table(before):
             return _in_line(before.text, lambda entries: entries.append(_inline(entry)))
@@ -97,8 +97,8 @@ def _amend(file: Path, change: Callable[[Document], str], expected: Callable[[di
     try:
         _amend_alone(file, change, expected, remedy)
     except OSError as error:
-        raise StoreUnwritable(path=file, reason=error.strerror or error, remedy="nothing was changed; see that there is "
-                              "room on the disk, and that the file and its folder are yours to write") from error
+        raise StoreUnwritable(path=file, reason=error.strerror or error, remedy="nothing was changed; see that there "
+                              "is room, and that the file and its folder are yours to write") from error
 
 
 def _amend_alone(file: Path, change: Callable[[Document], str], expected: Callable[[dict[str, Any]], dict[str, Any]],

@@ -138,10 +138,10 @@ class Parking:
     def _make_room(self, exchange: Exchange, crowd: Crowd, key: str, weight: float) -> None:
         self._metrics.refused.add(exchange.model, "full")
         other, pause = crowd.give_way(key, weight), self._pause(exchange)
-        told = {"model": exchange.model, "wait": format_duration(pause), "retry_after": pause}
+        model, wait = exchange.model, format_duration(pause)
         if other is None:
-            raise self._busy(exchange, QueueFull(count=len(crowd), **told))
-        other.end(self._busy(other, QueueYielded(limit=self._limit, **told)))
+            raise self._busy(exchange, QueueFull(model=model, count=len(crowd), wait=wait, retry_after=pause))
+        other.end(self._busy(other, QueueYielded(model=model, limit=self._limit, wait=wait, retry_after=pause)))
 
     def too_late(self, exchange: Exchange, seconds: float) -> QueueTimeout:
         """What is told to one that has waited so long."""

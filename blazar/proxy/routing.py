@@ -8,7 +8,6 @@ from typing import Any
 import falcon
 from falcon.routing import DefaultRouter
 
-
 REST = "/api/requests/"
 """What follows this is one parameter, slashes and all: ids that clients have chosen."""
 

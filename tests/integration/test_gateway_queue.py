@@ -211,7 +211,7 @@ def streamed(gateway, dialect):
 
 @pytest.mark.parametrize("loaded", [True, False], ids=["a slot", "a load"])
 def test_a_key_that_takes_every_place_has_to_share_them(tmp_path, loaded):
-    """Whatever is waited for: the last of the greedy key gives way, told in the form of its client; no place is lost."""
+    """Whatever is waited for: the last of the greedy key gives way, told in its client's form; no place is lost."""
     with Queued(tmp_path, {"keys": KEYS, "max_queued": 4, "sse_ping_interval": 1},
                 loaded=loaded) as gateway:
         gateway.supervisor.load_seconds = 0.0 if loaded else 4.0

@@ -42,11 +42,11 @@ def test_names_of_those_without_one(tmp_path):
 
 @pytest.mark.parametrize("name", ["", " ", "two\\nlines", "a\\tb", "a,b", "x" * 201])
 def test_a_name_fits_into_a_line(tmp_path, name):
-    with pytest.raises(ConfigRefused, match="key `name`: .*write a name in UTF-8 on one line"):
+    with pytest.raises(ConfigRefused, match=r"key `name`: .*write a name in UTF-8 on one line"):
         load_text(f'[[keys]]\nkey = "sk-a"\nname = "{name}"\n', tmp_path)
 
 
 def test_a_name_in_another_coding_is_refused_at_once_and_not_by_each_request(tmp_path):
-    with pytest.raises(ConfigRefused, match="BLAZAR_KEYS.*in UTF-8"):
+    with pytest.raises(ConfigRefused, match=r"BLAZAR_KEYS.*in UTF-8"):
         load_text("", tmp_path, {"BLAZAR_KEYS": "caf\udce9:sk-a"})
     assert load_text("", tmp_path, {"BLAZAR_KEYS": "caf\u00e9:sk-a"}).keys[0]["name"] == "caf\u00e9"

@@ -111,7 +111,7 @@ def test_what_cannot_be_changed_safely_is_left_alone(file, text):
 
 def test_where_nothing_can_be_written_nothing_is_left(tmp_path):
     (tmp_path / "sub").write_text("")
-    with pytest.raises(StoreUnwritable, match="config.toml: .*nothing was changed"):
+    with pytest.raises(StoreUnwritable, match=r"config.toml: .*nothing was changed"):
         add_key(tmp_path / "sub" / "config.toml", ANN)
     assert [path.name for path in tmp_path.iterdir()] == ["sub"]
 

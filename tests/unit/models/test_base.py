@@ -129,7 +129,7 @@ def test_a_database_that_may_not_be_written_is_told_in_words():
 
 
 def test_a_full_disk_is_told_as_such_and_works_again_once_there_is_room(tmp_path):
-    """Whatever is written, whichever way its transaction begins: SQLite undoes it by itself, and what is told is why."""
+    """Whatever is written, whichever way its transaction begins: SQLite undoes it itself, and what is told is why."""
     if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(tmp_path)]).returncode:
         pytest.skip("mounting a small disk takes root")
     try:
