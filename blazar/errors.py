@@ -137,6 +137,13 @@ class DatabaseLocked(DatabaseUnusable):
     usual_pause = 5.0
 
 
+class DatabaseFull(DatabaseUnusable):
+    """the database {path} cannot be written: the disk is full; free some space, then try again"""
+
+    slug = "database-full"
+    status = 507
+
+
 # -- models ------------------------------------------------------------------------------------------
 
 
@@ -663,6 +670,13 @@ class QueueFull(Saturated):
     more"""
 
     slug = "queue-full"
+
+
+class QueueYielded(Saturated):
+    """server busy, please try again in {wait}: max_queued lets {limit} requests wait for {model}, and this one, the
+    last of those who had most waiting, made room for another API key"""
+
+    slug = "queue-yielded"
 
 
 class QueueTimeout(Saturated):

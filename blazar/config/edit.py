@@ -17,7 +17,7 @@ from tomlkit.exceptions import TOMLKitError
 
 from blazar.config.document import Document, read
 from blazar.config.render import literal
-from blazar.errors import ConfigRefused
+from blazar.errors import ConfigRefused, StoreUnwritable
 
 NEW_FILE, NEW_FOLDER = 0o600, 0o700
 """Modes of what is made; a file that is there keeps its own."""
@@ -25,7 +25,7 @@ KEYS = "keys"
 
 
 def add_key(file: Path, entry: Mapping[str, Any]) -> None:
-    """Add an entry of [[keys]] to `file`, which is made if it is not there. Raises ConfigRefused, OSError."""
+    """Add an entry of [[keys]] to `file`, which is made if it is not there. Raises ConfigRefused, StoreUnwritable."""
     def add(before: Document) -> str:
         if before.values.get(KEYS) and not _is_table(before):
             return _in_line(before.text, lambda entries: entries.append(_inline(entry)))
@@ -40,9 +40,19 @@ def add_key(file: Path, entry: Mapping[str, Any]) -> None:
            "add the entry by hand: [[keys]], and below it its fields")
 
 
-def remove_key(file: Path, place: int) -> None:
-    """Take the entry of [[keys]] at `place` out of `file`. Raises ConfigRefused, OSError."""
+def remove_key(file: Path, secret: str, check: Callable[[int], None] = lambda others: None) -> None:
+    """Take the entry of [[keys]] whose `key` is `secret` out of `file`, wherever it stands by now. `check` is told how
+    many others there are, and may raise. Raises ConfigRefused, and StoreUnwritable."""
+    place = -1
+
     def remove(before: Document) -> str:
+        nonlocal place
+        secrets = [entry.get("key") for entry in before.values.get(KEYS, [])]
+        if secret not in secrets:
+            raise ConfigRefused(where=str(file), problem="the API key's entry is not there any more",
+                                remedy="see `blazar keys list`")
+        check(len(secrets) - 1)
+        place = secrets.index(secret)
         if not _is_table(before):
             return _in_line(before.text, None if len(before.values[KEYS]) == 1 else lambda entries: entries.pop(place))
         lines = before.text.splitlines(keepends=True)
@@ -84,6 +94,15 @@ def _inline(entry: Mapping[str, Any]) -> Any:
 
 def _amend(file: Path, change: Callable[[Document], str], expected: Callable[[dict[str, Any]], dict[str, Any]],
            remedy: str) -> None:
+    try:
+        _amend_alone(file, change, expected, remedy)
+    except OSError as error:
+        raise StoreUnwritable(path=file, reason=error.strerror or error, remedy="nothing was changed; see that there "
+                              "is room, and that the file and its folder are yours to write") from error
+
+
+def _amend_alone(file: Path, change: Callable[[Document], str], expected: Callable[[dict[str, Any]], dict[str, Any]],
+                 remedy: str) -> None:
     target = Path(os.path.realpath(file))
     target.parent.mkdir(mode=NEW_FOLDER, parents=True, exist_ok=True)
     with _alone(target.parent):

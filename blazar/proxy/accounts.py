@@ -20,6 +20,8 @@ from blazar.proxy.sliding import SPAN, WINDOW, SlidingWindow, step_at
 from blazar.units import format_duration
 
 DAY = 86400
+REMEMBERED = 3
+"""Days besides this one whose tokens are remembered."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,8 @@ class Account:
         self._concurrent = 0
         self._day = ""
         self._today = 0
+        self._days: dict[str, int] = {}
+        """The tokens of days before, to which a clock that is set comes again."""
         self._day_ends = 0.0
         self._news: dict[tuple[str, str], Tally] = {}
         """By day and model, what was not taken yet."""
@@ -203,7 +207,11 @@ class Account:
         """Begin a new day when it is time."""
         now = self._wall()
         if not self._day_ends - DAY <= now < self._day_ends:
-            self._day, self._today = datetime.fromtimestamp(now, UTC).date().isoformat(), 0
+            self._days[self._day] = self._today
+            self._day = datetime.fromtimestamp(now, UTC).date().isoformat()
+            self._today = self._days.pop(self._day, 0)
+            while len(self._days) > REMEMBERED:
+                del self._days[min(self._days)]
             self._day_ends = (now // DAY + 1) * DAY
 
     def _refusal(self, limit: str, used: str, wait: float) -> QuotaExceeded:

@@ -119,7 +119,7 @@ class Gateway:
             "structure": Structure(config, reader, self.pace),
             "semantic_cache": SemanticCache(
                 config.semantic_cache, Likeness(directory, self.pipeline, self.dispatch.fetch), reader, self.metrics,
-                lambda model: directory.models[model]["digest"], ledger.now),
+                lambda model: directory.models[model]["digest"], ledger.now, self.pace),
             "singleflight": SingleFlight(config.singleflight, self.metrics),
             "retry": Retry(directory, self.metrics, self._warden), "charge": Charge(ledger.accounts, self.metrics),
             "resolve": Resolve(directory, ledger, config),
@@ -154,7 +154,7 @@ class Gateway:
         """From now on these are the API keys; requests under way go on."""
         self.keys.replace(entries)
         self.ledger.accounts.open(self.keys.limits())
-        self.hosts.keyed = self.keys.active
+        self.hosts = self.hosts.once(self.keys.active)
         self.background.rested()
 
     def pipeline(self, names: frozenset[str], last: Forward) -> Forward:

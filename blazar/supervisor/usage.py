@@ -18,6 +18,8 @@ from blazar.supervisor.pool import Pool
 
 log = logging.getLogger(__name__)
 
+REMEMBERED = 3
+"""Days besides this one whose tokens are remembered."""
 RETRY = 2.0
 """Seconds after which what could not be written is tried again."""
 
@@ -37,6 +39,8 @@ class Usage:
         self._pending: dict[tuple[str, ...], dict[str, Any]] = {}
         """What is not in the database yet: a row for each key, day and model, however long that lasts."""
         self._one_gatherer = threading.Lock()
+        self._days: dict[str, dict[str, int]] = {}
+        """The same of days before, to which a clock that is set comes again."""
         self._writing = False
         """Whether a thread is about to write, or a timer runs until the next one is."""
         self._one_writer = threading.Lock()
@@ -93,7 +97,10 @@ class Usage:
 
     def _turn(self) -> None:
         if (day := self._today()) != self._day:
-            self._day, self._tokens = day, {}
+            self._days[self._day] = self._tokens
+            self._day, self._tokens = day, self._days.pop(day, {})
+            while len(self._days) > REMEMBERED:
+                del self._days[min(self._days)]
 
     def _today(self) -> str:
         return datetime.fromtimestamp(self._wall(), UTC).date().isoformat()

@@ -1,13 +1,10 @@
 """Names under which the gateway may be reached, and the web pages that may read its answers (FC-21, CORS)."""
 
-import http.client
 import json
-import socket
 
 import pytest
 
-from tests.support.fake_supervisor import eventually
-from tests.support.gateway_under_test import ASK, GatewayUnderTest, is_error_of, post
+from tests.support.gateway_under_test import ASK, GatewayUnderTest, is_error_of, post, read_until
 
 KEY = "sk-secret"
 PATHS = ["/v1/models", "/api/tags", "/healthz", "/"]
@@ -73,24 +70,6 @@ def test_with_keys_every_name_is_served(keyed):
     assert keyed.request("GET", "/v1/models", headers={"Host": "box.example"}).status == 401
 
 
-def test_what_was_known_of_a_head_ends_with_the_keys(tmp_path):
-    """A kept connection whose host was fine while there were keys is looked at anew once the last one has gone."""
-    request = b"POST /v1/chat/completions HTTP/1.1\r\nHost: evil.example\r\nAuthorization: Bearer %b\r\n" \
-              b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
-    body = json.dumps(ASK["openai"][1]).encode()
-    with GatewayUnderTest(tmp_path, {"keys": [{"name": "a", "key": KEY}]}) as gateway, \
-            socket.create_connection(("127.0.0.1", gateway.supervisor.port), timeout=30) as client:
-        def ask():
-            client.sendall(request % (KEY.encode(), len(body), body))
-            answer = http.client.HTTPResponse(client)
-            answer.begin()
-            answer.read()
-            return answer.status
-        assert [ask(), ask()] == [200, 200]
-        gateway.supervisor.link().note("keys", keys=[])
-        eventually(lambda: ask() == 403)
-
-
 def test_on_other_addresses_every_name_is_served(tmp_path):
     with GatewayUnderTest(tmp_path, {"host": "0.0.0.0"}) as gateway:
         assert gateway.request("GET", "/api/tags", headers={"Host": "box.lan"}).status == 200
@@ -150,3 +129,19 @@ def test_options_of_an_unknown_path_and_without_origin(gateway):
 def test_a_401_can_be_read_by_the_page(keyed):
     answer = keyed.request("GET", "/v1/models", headers={"Origin": "http://localhost:1"})
     assert answer.status == 401 and answer.headers["access-control-allow-origin"] == "http://localhost:1"
+
+
+def test_a_connection_of_a_keyed_server_is_no_way_into_the_same_one_without_keys(tmp_path):
+    """Whatever a connection was let in with: once the last API key is gone, a page's own name is refused there too."""
+    keys = [{"name": "a", "key": KEY}]
+    ask = f"GET /v1/models HTTP/1.1\r\nHost: evil.example\r\nX-Api-Key: {KEY}\r\n\r\n".encode()
+    with GatewayUnderTest(tmp_path, {"keys": keys}) as gateway, gateway.connect() as sock:
+        def told_with(entries):
+            link = gateway.supervisor.link()
+            link.note("keys", keys=entries)
+            link.ask("requests", 10, key=None, finished=0, cancel=None)
+            sock.sendall(ask)
+            return read_until(sock, b"}").split(b"\r\n")[0]
+
+        assert told_with(keys) == b"HTTP/1.1 200 OK"
+        assert told_with([]) == b"HTTP/1.1 403 Forbidden"

@@ -1,5 +1,6 @@
 """The database handle: locks are waited for, failures are told in words."""
 
+import contextlib
 import os
 import sqlite3
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from blazar.errors import DatabaseLocked, DatabaseUnusable
+from blazar.errors import DatabaseFull, DatabaseLocked, DatabaseUnusable
 from blazar.models.alias import Alias
 from blazar.models.base import close_database, database, open_database, query
 from blazar.models.engine import Engine
@@ -162,3 +163,32 @@ def test_a_database_that_may_not_be_written_is_told_in_words():
                               env={**os.environ, "PYTHONPATH": str(REPOSITORY)})
     assert done.stdout.startswith("DatabaseUnusable"), done.stdout + done.stderr
     assert "may not be written" in done.stdout or "cannot be opened" in done.stdout
+
+
+def test_a_full_disk_is_told_as_such_and_works_again_once_there_is_room(tmp_path):
+    """Whatever is written, whichever way its transaction begins: SQLite undoes it itself, and what is told is why."""
+    if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(tmp_path)]).returncode:
+        pytest.skip("mounting a small disk takes root")
+    try:
+        path = tmp_path / "blazar.db"
+        migrate(path)
+        open_database(path)
+        fill(tmp_path / "other")
+        for write in (lambda: Alias.put("a" * 9000, "m"),
+                      lambda: MessageBatch.put("ann", "b", [("1", "x" * 9000)], 0)):
+            with pytest.raises(DatabaseFull, match="the disk is full; free some space"):
+                write()
+        (tmp_path / "other").unlink()
+        assert Alias.targets() == {}
+        Alias.put("a", "m:q4_0")
+        assert Alias.targets() == {"a": "m:q4_0"} and DatabaseFull.status == 507
+    finally:
+        close_database()
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def fill(path):
+    """Take all that is free on the disk of this file."""
+    with path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(bytes(4096)):
+            pass

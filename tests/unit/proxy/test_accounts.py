@@ -1,4 +1,5 @@
 import random
+from datetime import UTC, datetime
 
 import pytest
 
@@ -103,6 +104,29 @@ def test_a_request_larger_than_the_limit_goes_alone(clock):
     ann.spend(1, 0)
     ann.leave(5000)
     assert refusal(ann, 5000).limit == "tpm"
+
+
+@pytest.mark.parametrize("steps", [(-120, 120), (120, -120, 120), (-DAY, DAY), (40 * DAY, -40 * DAY),
+                                   (-20000 * DAY, 20000 * DAY)])
+def test_a_clock_that_is_set_gives_nobody_a_new_day(clock, steps):
+    """Whatever other day it shows for a while, the tokens of this one have been used, and no others."""
+    wall = Clock(MIDNIGHT + 60)
+    ann = account(clock, wall, daily_tokens=100)
+    ann.restore("2024-10-04", 70)
+    assert ann.today() == 70
+    for step in steps:
+        wall.now += step
+        assert ann.today() == (70 if wall.now // DAY == MIDNIGHT // DAY else 0)
+    assert ann.today() == 70 and refusal(ann, 31).limit == "daily_tokens"
+
+
+def test_of_the_days_that_a_clock_showed_few_are_remembered(clock):
+    wall = Clock(MIDNIGHT)
+    ann = account(clock, wall)
+    for _ in range(50):
+        wall.now += DAY
+        ann.restore(datetime.fromtimestamp(wall.now, UTC).date().isoformat(), 5)
+    assert ann.today() == 5 and len(ann._days) == 3
 
 
 def test_tokens_a_day_begin_anew_at_midnight_utc(clock):

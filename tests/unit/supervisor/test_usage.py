@@ -100,6 +100,15 @@ def test_a_new_daemon_goes_on_where_the_last_one_was(usage, pool, clock):
     assert again.today() == {"day": "2026-01-02", "tokens": {"ann": 5}, "minutes": {}}
 
 
+@pytest.mark.parametrize("steps", [(-DAY, DAY), (DAY, -DAY), (-20000 * DAY, 20000 * DAY), (30 * DAY, -30 * DAY)])
+def test_a_clock_that_is_set_for_a_while_loses_nothing(usage, clock, steps):
+    usage.add([row()])
+    for step in steps:
+        clock.now += step
+        told = usage.today()
+    assert told["tokens"] == {"ann": 5}
+
+
 def test_a_day_begins_with_nothing(usage, clock):
     usage.add([row()])
     clock.now += DAY
