@@ -22,6 +22,7 @@ from blazar.proxy.exchange import ClientGone, send_whole
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.head_facts import FACTS, HeadFacts
 from blazar.proxy.request import REQUEST, Request, Terms
+from blazar.proxy.astray import instead_of
 from blazar.proxy.routes import ROUTES, Route, allowed, dialect_of, foreign, methods, resource_of, spoken
 from blazar.proxy.routing import RoutedRequest, Router
 from blazar.proxy.wire.lean import CLIENT
@@ -70,7 +71,7 @@ class Application:
                 if key is not None and key.limits.has_rates:
                     request.account = self.gateway.ledger.accounts.get(key.name)
             if foreign(route, request.headers):
-                raise RouteNotFound(method=request.method, path=request.path)
+                raise RouteNotFound(method=request.method, path=request.path, remedy=instead_of(request.path))
             resource(self.gateway, request, route)
         except Exception as error:
             self.refuse(request, error, route.dialect)
@@ -144,7 +145,7 @@ class Application:
             headers = (("Allow", allowed(req.uri_template or "")),)
             error = MethodRefused(path=request.path, method=request.method, allowed=allowed(req.uri_template or ""))
         elif isinstance(error, falcon.HTTPNotFound):
-            error = RouteNotFound(method=request.method, path=request.path)
+            error = RouteNotFound(method=request.method, path=request.path, remedy=instead_of(request.path))
         elif isinstance(error, falcon.HTTPError):
             error = RequestRefused(error.title or "this request cannot be read")
         self.refuse(request, error, dialect_of(request.path), headers)
