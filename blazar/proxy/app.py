@@ -16,13 +16,13 @@ from gunicorn.workers.base_async import ALREADY_HANDLED
 
 from blazar.config.config import Config
 from blazar.errors import BlazarError, HostRefused, MethodRefused, RequestRefused, RouteNotFound
+from blazar.proxy.astray import instead_of
 from blazar.proxy.auth import ApiKey
 from blazar.proxy.batches.inner import Inner
 from blazar.proxy.exchange import ClientGone, send_whole
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.head_facts import FACTS, HeadFacts
 from blazar.proxy.request import REQUEST, Request, Terms
-from blazar.proxy.astray import instead_of
 from blazar.proxy.routes import ROUTES, Route, allowed, dialect_of, foreign, methods, resource_of, spoken
 from blazar.proxy.routing import RoutedRequest, Router
 from blazar.proxy.wire.lean import CLIENT
