@@ -101,6 +101,12 @@ class DaemonUnreachable(BlazarError):
     exit_code = 4
 
 
+class NoTls(DaemonUnreachable):
+    """{url} does not speak TLS; write http:// instead of https:// in BLAZAR_HOST"""
+
+    slug = "no-tls"
+
+
 class CensusRefused(BlazarError):
     """{path} is not a census of a machine: {reason}; `blazar doctor --census FILE` saves one"""
 
@@ -155,8 +161,8 @@ class NameRefused(BlazarError):
 
 
 class ModelNotFound(BlazarError):
-    """model {name!r} not found, try pulling it first: `blazar pull {name}`{near}; `blazar list` shows what is
-    installed"""
+    """model {name!r} not found, try pulling it first: `blazar pull {name}`; `blazar list` shows what is
+    installed{near}"""
 
     # Clients of Ollama know these words: up to "not found", or up to "first".
 
@@ -430,7 +436,7 @@ class ResponseCancelled(BlazarError):
 
 
 class RequestCancelled(BlazarError):
-    """this request was cancelled by whoever looks after it; `blazar requests` tells what is under way"""
+    """this request was cancelled on the server (`blazar requests --cancel`, or DELETE /api/requests)"""
 
     slug = "request-cancelled"
     status = 410
@@ -625,6 +631,13 @@ class Unauthenticated(BlazarError):
     status = 401
 
 
+class KeyUnknown(Unauthenticated):
+    """the API key that was sent is not one of this server's: it was mistyped, or taken back; `blazar keys add` makes
+    a new one"""
+
+    slug = "key-unknown"
+
+
 class KeyGone(Unauthenticated):
     """the API key that made this batch is no longer among [[keys]], so the rest of the batch is not run"""
 
@@ -687,7 +700,7 @@ class QueueTimeout(Saturated):
 
 
 class RouteNotFound(BlazarError):
-    """nothing is served at {method} {path}"""
+    """nothing is served at {method} {path}; {remedy}"""
 
     slug = "route-not-found"
     status = 404

@@ -62,6 +62,8 @@ def remove_key(file: Path, secret: str, check: Callable[[int], None] = lambda ot
             last += 1
         while not lines[last - 1].strip() or lines[last - 1].lstrip().startswith("#"):
             last -= 1  # what stands above the next table belongs to that
+        if first and not lines[first - 1].strip() and not "".join(lines[last:last + 1]).strip():
+            first -= 1  # of two empty lines, or one at the end, the entry brought one along
         return "".join(lines[:first] + lines[last:])
 
     def without(values: dict[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ SAMPLE_HEAD = """\
 # Lines that begin with "#" and a space are words; take the "#" off the other ones to set a key. A file of which
 # every such "#" is taken off means the same as an empty one. Keys of a group may also stand in its table, [gateway]
 # or [resources] and so on. `blazar config check FILE` tells what is wrong with a file.
-# "Not active yet": this version knows the key and does nothing with it.
+# A "child" is the engine process of one model. "Not active yet": this version knows the key and does nothing with it.
 """
 
 REFERENCE_HEAD = """\
@@ -33,9 +33,9 @@ under `$XDG_CONFIG_HOME` or `~/.config`, else `/etc/blazar/config.toml`. A value
 environment and the command line, each stronger than the one before. `blazar config list` shows what is in force and
 where it comes from; `blazar config check` reads a file and tells all that is wrong with it.
 
-A key stands at the top of the file. One that has a group may stand in the group's table instead (`port` in
-`[gateway]`), but not in both. Keys marked ○ are known and checked, and this version does nothing with
-them yet: [what they wait for](#not-active-yet).
+A *child* is the engine process of one model. A key stands at the top of the file. One that has a group may stand in
+the group's table instead (`port` in `[gateway]`), but not in both. Keys marked ○ are known and checked, and this
+version does nothing with them yet: [what they wait for](#not-active-yet).
 """
 
 

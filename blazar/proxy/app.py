@@ -16,6 +16,7 @@ from gunicorn.workers.base_async import ALREADY_HANDLED
 
 from blazar.config.config import Config
 from blazar.errors import BlazarError, HostRefused, MethodRefused, RequestRefused, RouteNotFound
+from blazar.proxy.astray import instead_of
 from blazar.proxy.auth import ApiKey
 from blazar.proxy.batches.inner import Inner
 from blazar.proxy.exchange import ClientGone, send_whole
@@ -71,7 +72,7 @@ class Application:
                 if key is not None and key.limits.has_rates:
                     request.account = self.gateway.ledger.accounts.get(key.name)
             if foreign(route, request.headers):
-                raise RouteNotFound(method=request.method, path=request.path)
+                raise RouteNotFound(method=request.method, path=request.path, remedy=instead_of(request.path))
             resource(self.gateway, request, route)
         except Exception as error:
             self.refuse(request, error, route.dialect)
@@ -145,7 +146,7 @@ class Application:
             headers = (("Allow", allowed(req.uri_template or "")),)
             error = MethodRefused(path=request.path, method=request.method, allowed=allowed(req.uri_template or ""))
         elif isinstance(error, falcon.HTTPNotFound):
-            error = RouteNotFound(method=request.method, path=request.path)
+            error = RouteNotFound(method=request.method, path=request.path, remedy=instead_of(request.path))
         elif isinstance(error, falcon.HTTPError):
             error = RequestRefused(error.title or "this request cannot be read")
         self.refuse(request, error, dialect_of(request.path), headers)

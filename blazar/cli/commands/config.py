@@ -13,22 +13,22 @@ COLUMNS = ("KEY", "VALUE", "ORIGIN", "GROUP", "ACTIVE")
 class Config(Command):
     name = "config"
     help = "Show and check the configuration"
-    about = ("Works on this machine's own configuration and never asks a daemon. Secrets are not shown. A key that is "
-             "not active is known and checked, and this version does nothing with it yet: the list tells what it "
-             "waits for.")
+    about = ("Works on this machine's own configuration and never asks a daemon. Secrets are not shown. A setting "
+             "that is not active is known and checked, and this version does nothing with it yet: the list tells "
+             "what it waits for.")
     examples = ("blazar config list", "blazar config get default_ctx", "blazar config get semantic_cache.enabled",
                 "blazar config defaults > config.toml", "blazar config check ~/.config/blazar/config.toml")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-        listing = actions.add_parser("list", help="every key: its value, where that comes from, whether it is active")
-        listing.add_argument("--changed", action="store_true", help="only keys that differ from their defaults")
+        listing = _action(actions, "list", "every setting: its value, where that comes from, whether it is active")
+        listing.add_argument("--changed", action="store_true", help="only those that differ from their defaults")
         add_json(listing)
-        actions.add_parser("defaults", help="print the defaults as a configuration file")
-        one = actions.add_parser("get", help="print the value of one key, as TOML writes it")
-        one.add_argument("key", metavar="KEY", help="a key, or a field of a table such as semantic_cache.enabled")
+        _action(actions, "defaults", "print the defaults as a configuration file")
+        one = _action(actions, "get", "print the value of one setting, as TOML writes it")
+        one.add_argument("key", metavar="KEY", help="a setting, or a field of a table such as semantic_cache.enabled")
         add_json(one)
-        check = actions.add_parser("check", help="read a configuration file and tell what is wrong with it")
+        check = _action(actions, "check", "read a configuration file and tell what is wrong with it")
         check.add_argument("file", metavar="FILE", nargs="?", help="the file to check (otherwise the one in use)")
 
     def run(self, args: argparse.Namespace, context: Context) -> int:
@@ -82,6 +82,12 @@ class Config(Command):
         return 0
 
 
+def _action(actions: Any, name: str, sentence: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = actions.add_parser(
+        name, help=sentence, description=f"{sentence[0].upper()}{sentence[1:]}.")
+    return parser
+
+
 def _activity(waits: str | None) -> str:
     return "yes" if waits is None else f"not yet: waits for {waits}"
 
@@ -93,8 +99,8 @@ def _find(config: Any, key: str) -> Any:
     name, _, rest = key.partition(".")
     if name not in SETTINGS:
         near = nearest(name, SETTINGS)
-        raise UsageRefused(f"there is no key {name}; "
-                           + (f"did you mean {near}?" if near else "`blazar config list` shows all keys"))
+        raise UsageRefused(f"there is no setting {name}; "
+                           + (f"did you mean {near}?" if near else "`blazar config list` shows all"))
     value = config.redacted(name)
     while rest:
         names = value if isinstance(value, dict) else {}

@@ -79,6 +79,16 @@ def test_an_entry_in_the_middle_goes_and_comments_above_others_stay(file):
     assert file.read_text() == '[[keys]]\nkey = "a"\n\n# the second\n\n# the third\n[[keys]]\nkey = "c"\n'
 
 
+def test_keys_that_come_and_go_leave_no_empty_lines(file):
+    file.write_text("port = 7\n")
+    for _ in range(3):
+        add_key(file, ANN)
+        add_key(file, BOB)
+        remove_key(file, 0)
+        remove_key(file, 0)
+    assert file.read_text() == "port = 7\n"
+
+
 @pytest.mark.parametrize("before", ["keys = []\nport = 7\n", "port = 7\nkeys = [ ] # none\n[sampler_defaults]\n"])
 def test_an_empty_list_makes_room(file, before):
     file.write_text(before)
