@@ -14,12 +14,14 @@ class BlazarError(Exception):
     slug = "error"
     status = 500
     exit_code = 1
+    usual_pause: float | None = None
+    """Seconds after which a client may try again, where the error does not know better."""
 
     def __init__(self, message: str | None = None, *, retry_after: float | None = None,
                  **facts: Any) -> None:
         template = " ".join((type(self).__doc__ or "{message}").split())
         self.message = message if message is not None else template.format(**facts)
-        self.retry_after = retry_after
+        self.retry_after = retry_after if retry_after is not None else self.usual_pause
         """Seconds after which a client may try again, or None."""
         super().__init__(self.message)
 
@@ -99,6 +101,12 @@ class DaemonUnreachable(BlazarError):
     exit_code = 4
 
 
+class NoTls(DaemonUnreachable):
+    """{url} does not speak TLS; write http:// instead of https:// in BLAZAR_HOST"""
+
+    slug = "no-tls"
+
+
 class CensusRefused(BlazarError):
     """{path} is not a census of a machine: {reason}; `blazar doctor --census FILE` saves one"""
 
@@ -133,6 +141,21 @@ class DatabaseUnusable(BlazarError):
     slug = "database-unusable"
 
 
+class DatabaseLocked(DatabaseUnusable):
+    """the database {path} cannot be used: {reason}; {remedy}"""
+
+    slug = "database-locked"
+    status = 503
+    usual_pause = 5.0
+
+
+class DatabaseFull(DatabaseUnusable):
+    """the database {path} cannot be written: the disk is full; free some space, then try again"""
+
+    slug = "database-full"
+    status = 507
+
+
 # -- models ------------------------------------------------------------------------------------------
 
 
@@ -144,8 +167,8 @@ class NameRefused(BlazarError):
 
 
 class ModelNotFound(BlazarError):
-    """model {name!r} not found, try pulling it first: `blazar pull {name}`{near}; `blazar list` shows what is
-    installed"""
+    """model {name!r} not found, try pulling it first: `blazar pull {name}`; `blazar list` shows what is
+    installed{near}"""
 
     # Clients of Ollama know these words: up to "not found", or up to "first".
 
@@ -419,7 +442,7 @@ class ResponseCancelled(BlazarError):
 
 
 class RequestCancelled(BlazarError):
-    """this request was cancelled by whoever looks after it; `blazar requests` tells what is under way"""
+    """this request was cancelled on the server (`blazar requests --cancel`, or DELETE /api/requests)"""
 
     slug = "request-cancelled"
     status = 410
@@ -614,6 +637,13 @@ class Unauthenticated(BlazarError):
     status = 401
 
 
+class KeyUnknown(Unauthenticated):
+    """the API key that was sent is not one of this server's: it was mistyped, or taken back; `blazar keys add` makes
+    a new one"""
+
+    slug = "key-unknown"
+
+
 class KeyGone(Unauthenticated):
     """the API key that made this batch is no longer among [[keys]], so the rest of the batch is not run"""
 
@@ -661,6 +691,13 @@ class QueueFull(Saturated):
     slug = "queue-full"
 
 
+class QueueYielded(Saturated):
+    """server busy, please try again in {wait}: max_queued lets {limit} requests wait for {model}, and this one, the
+    last of those who had most waiting, made room for another API key"""
+
+    slug = "queue-yielded"
+
+
 class QueueTimeout(Saturated):
     """server busy, please try again in {wait}: this request has waited for {model} as long as queue_timeout_secs
     allows ({limit}), and others still came first"""
@@ -669,7 +706,7 @@ class QueueTimeout(Saturated):
 
 
 class RouteNotFound(BlazarError):
-    """nothing is served at {method} {path}"""
+    """nothing is served at {method} {path}; {remedy}"""
 
     slug = "route-not-found"
     status = 404
@@ -978,6 +1015,7 @@ class SupervisorGone(BlazarError):
 
     slug = "supervisor-gone"
     status = 503
+    usual_pause = 2.0
 
 
 class LinkClosed(SupervisorGone):

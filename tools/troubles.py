@@ -51,6 +51,8 @@ WORDS: dict[str, tuple[str, str]] = {
     "log-unreadable": ("", "run the command as the owner of the data dir"),
     "database-unusable": ("", "see that no other program has it open and that the disk is not full; the backup "
                               "`blazar.db.bak-N` beside it is the last one before a new schema"),
+    "database-locked": ("another program holds the database, or the machine is slow to write",
+                        "try again; if it goes on, see that nobody else has `blazar.db` open"),
     "alias-fixed": ("a request would change a name that the settings give", "change `[[alias]]`: `blazar config edit`"),
     "model-file-refused": ("", "get the file again; `blazar pull ./file.gguf` looks at it before it takes it"),
     "modelfile-refused": ("a line of a Modelfile is wrong; the message names it", "write what it says: see "
@@ -85,6 +87,9 @@ WORDS: dict[str, tuple[str, str]] = {
     "daily-quota-exceeded": ("", "wait for midnight UTC, or give the key more `daily_tokens`"),
     "queue-full": ("as many requests as `max_queued` allows wait for MODEL already",
                    "try again after `Retry-After`; more slots or replicas help: see [queueing](queueing.md)"),
+    "queue-yielded": ("as many requests as `max_queued` allows wait for MODEL already; this one, the last of the API "
+                      "key that had most waiting, made room for that of another one",
+                      "try again after `Retry-After`, and send fewer at once: see [queueing](queueing.md)"),
     "queue-timeout": ("a request has waited for MODEL as long as `queue_timeout_secs` allows",
                       "try again after `Retry-After`; more slots or replicas help: see [queueing](queueing.md)"),
     "route-not-found": ("", "see that the client's base address is right: OpenAI's ends in `/v1`, Ollama's does not"),

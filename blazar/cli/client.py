@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from blazar.control import connect
-from blazar.errors import ApiKeyRefused, BlazarError, CertificateUntrusted, DaemonUnreachable, UsageRefused
+from blazar.errors import ApiKeyRefused, BlazarError, CertificateUntrusted, DaemonUnreachable, NoTls, UsageRefused
 from blazar.paths import Paths
 from blazar.tls import BUNDLES, client_context
 
@@ -22,6 +22,9 @@ PROBE_TIMEOUT = 3.0
 """Seconds to wait for a daemon that may not be there."""
 ANSWER_TIMEOUT = 3600.0
 """Seconds without a byte after which an answer is given up; a first load may take minutes."""
+
+NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
+"""What OpenSSL says, by its version, when a plain HTTP server answers."""
 
 
 class Client:
@@ -40,20 +43,30 @@ class Client:
     def answers(self) -> bool:
         """Whether a daemon is there."""
         try:
-            with self._request("GET", "/api/version", None, PROBE_TIMEOUT):
-                return True
+            self._knock()
         except DaemonUnreachable:
             return False
-        except BlazarError:
-            return True
+        return True
 
     def or_local(self) -> bool:
         """True when the daemon answers, False when the verb may work locally; raises when it may do neither."""
-        if self.answers():
-            return True
-        if self.named:
-            raise DaemonUnreachable(url=self.url)
-        return False
+        try:
+            self._knock()
+        except DaemonUnreachable:
+            if self.named:
+                raise
+            return False
+        return True
+
+    def _knock(self) -> None:
+        """Raises DaemonUnreachable; any other answer is one."""
+        try:
+            with self._request("GET", "/api/version", None, PROBE_TIMEOUT):
+                pass
+        except DaemonUnreachable:
+            raise
+        except BlazarError:
+            pass
 
     def get(self, path: str) -> dict[str, Any]:
         return self._whole("GET", path, None)
@@ -118,6 +131,8 @@ class Client:
             yield response
         except ssl.SSLCertVerificationError as error:
             raise self._untrusted(error) from error
+        except ssl.SSLError as error:
+            raise (NoTls if error.reason in NO_TLS else DaemonUnreachable)(url=self.url) from error
         except (OSError, http.client.HTTPException) as error:
             raise DaemonUnreachable(url=self.url) from error
         finally:

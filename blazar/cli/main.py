@@ -39,6 +39,9 @@ VERBS: tuple[Command, ...] = (Serve(), Pull(), Create(), List(), Show(), Ps(), R
                               Rm(), Quantize(), Fit(), Explain(), Bench(), Engine(), Rpc(), Keys(), Config(),
                               Doctor(), Upgrade())
 
+FEW = 3
+"""So many words are rather all named than one of them guessed: who writes gpu does not mean cpu."""
+
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
@@ -99,7 +102,19 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return args
 
 
-class _VerbParser(argparse.ArgumentParser):
+class _Parser(argparse.ArgumentParser):
+    """argparse's, which says of a word that it does not know what was probably meant."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        from blazar.config.refusal import nearest
+        if action.choices is not None and value not in action.choices:
+            names = [str(choice) for choice in action.choices]
+            near = nearest(str(value), names) if len(names) > FEW else None
+            raise argparse.ArgumentError(action, f"there is no {value!r}; " + (
+                f"did you mean {near}?" if near else f"there is {', '.join(names)}"))
+
+
+class _VerbParser(_Parser):
     """A verb's parser, whose arguments are added when they are first wanted: a call wants those of one verb at most."""
 
     later: Callable[[], None] | None = None
@@ -130,7 +145,7 @@ def get_parser() -> argparse.ArgumentParser:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="blazar", description="One daemon that turns a Linux box into a private AI server.",
         epilog="`blazar VERB --help` shows a verb's options and examples. Exit codes: 0 done, 1 refused or failed, "
                "2 bad usage or configuration, 3 address taken or already running, 4 no daemon answers.")

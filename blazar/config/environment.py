@@ -109,7 +109,9 @@ def misspelt(env: Mapping[str, str], settings: Mapping[str, Setting]) -> list[st
     warnings = []
     for name in sorted(env):
         if name.startswith("BLAZAR_") and name not in known and not name.startswith(HARNESS):
+            setting = name.removeprefix("BLAZAR_").lower()
             near = nearest(name.upper(), [one.lower() for one in known])
-            warnings.append(f"{name} is not a variable that Blazar reads"
-                            + (f"; did you mean {near.upper()}?" if near else ""))
+            warnings.append(f"{name} is not a variable that Blazar reads" + (
+                f"; write {setting} = ... into the configuration file" if setting in settings
+                else f"; did you mean {near.upper()}?" if near else ""))
     return warnings

@@ -112,9 +112,13 @@ def failover_is_no_circle(values: Values) -> Iterator[Problem]:
 @rule(refused='[[alias]]\nname = "fast"\nmodel = "m"\n[[alias]]\nname = "fast"\nmodel = "n"',
       accepted='[[alias]]\nname = "fast"\nmodel = "m"\n[[alias]]\nname = "faster"\nmodel = "n"')
 def alias_names_are_unique(values: Values) -> Iterator[Problem]:
-    """A name stands for one model."""
-    for path, name in repeated(values, "alias", "name"):
-        yield Problem(path, f"another entry of [[alias]] is called {name}", "give each its own name")
+    """A name stands for one model; `fast:latest` is `fast`."""
+    seen: set[str] = set()
+    for path, entry in entries(values, "alias"):
+        name = canonical(entry["name"])
+        if name in seen:
+            yield Problem((*path, "name"), f"another entry of [[alias]] is called {name}", "give each its own name")
+        seen.add(name)
 
 
 @rule(refused='[[alias]]\nname = "m"\nmodel = "M"', accepted='[[alias]]\nname = "fast"\nmodel = "m"')

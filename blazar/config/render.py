@@ -20,7 +20,7 @@ SAMPLE_HEAD = """\
 # Lines that begin with "#" and a space are words; take the "#" off the other ones to set a key. A file of which
 # every such "#" is taken off means the same as an empty one. Keys of a group may also stand in its table, [gateway]
 # or [resources] and so on. `blazar config check FILE` tells what is wrong with a file.
-# "Not active yet": this version knows the key and does nothing with it.
+# A "child" is the engine process of one model. "Not active yet": this version knows the key and does nothing with it.
 """
 
 REFERENCE_HEAD = """\
@@ -35,9 +35,9 @@ where it comes from; `blazar config check` reads a file and tells all that is wr
 VALUE` and `unset KEY` change one key, and no comment; `blazar config edit` opens the file, and leaves it as it was if
 what you write would be refused.
 
-A key stands at the top of the file. One that has a group may stand in the group's table instead (`port` in
-`[gateway]`), but not in both. Keys marked ○ are known and checked, and this version does nothing with
-them yet: [what they wait for](#not-active-yet).
+A *child* is the engine process of one model. A key stands at the top of the file. One that has a group may stand in
+the group's table instead (`port` in `[gateway]`), but not in both. Keys marked ○ are known and checked, and this
+version does nothing with them yet: [what they wait for](#not-active-yet).
 """
 
 

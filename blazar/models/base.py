@@ -5,6 +5,7 @@ queries: they call methods of the tables, each marked `@query`.
 """
 
 import functools
+import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -12,15 +13,18 @@ from typing import ParamSpec, TypeVar
 
 import peewee
 
-from blazar.errors import BlazarError, DatabaseUnusable
+from blazar.errors import BlazarError, DatabaseFull, DatabaseLocked, DatabaseUnusable
 
-BUSY_TIMEOUT = 10.0
-"""Seconds to wait for another process's transaction before giving up."""
+BUSY_TIMEOUT = 5.0
+"""Seconds to wait for another process's transaction before giving up; the gateway waits longer for an answer."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 database = peewee.SqliteDatabase(None)
+
+LOCKED = "locked"
+FULL, FAILED = "full", "disk i/o"
 
 REMEDIES = (
     # what SQLite says, what it means, what to do
@@ -30,9 +34,8 @@ REMEDIES = (
     ("readonly", "it may not be written", "run this as the user who owns it, or choose another `--data-dir`"),
     ("unable to open", "it cannot be opened", "see that its folder exists and is yours to write, or choose another "
                                               "`--data-dir`"),
-    ("locked", f"another program kept it locked for {BUSY_TIMEOUT:.0f} s", "end that program, then try again"),
-    ("full", "the disk is full", "free some space, then try again"),
-    ("disk i/o", "the disk failed or is full", "look at the disk and its free space, then try again"),
+    (LOCKED, f"another program kept it locked for {BUSY_TIMEOUT:.0f} s", "end that program, then try again"),
+    (FAILED, "the disk failed", "look at what the kernel says of it (`dmesg`), then try again"),
     ("no such", "its tables are not those of this Blazar", "start `blazar serve` once, which brings it up to date"),
 )
 
@@ -79,16 +82,43 @@ def _told(method: Callable[P, R], begin: str) -> Callable[P, R]:
         try:
             with database.atomic(begin):
                 return method(*args, **kwargs)
+        except DatabaseUnusable:  # of a method within this one, which may not close what is in use here
+            _begin_anew()
+            raise
         except (peewee.PeeweeException, sqlite3.Error) as error:
-            close_database()
+            _begin_anew()
             raise in_words(Path(database.database), error) from error
     return told
 
 
+def _begin_anew() -> None:
+    """Close this thread's connection after a failure, once no transaction is open in it."""
+    if not database.in_transaction():
+        close_database()
+
+
 def in_words(path: Path, error: Exception) -> BlazarError:
     """The error for a person that `error`, of SQLite or peewee, stands for."""
-    text = str(error)
+    text = _said(error)
+    if FULL in text.lower() or (FAILED in text.lower() and _is_full(path)):
+        return DatabaseFull(path=path)
     for sign, reason, remedy in REMEDIES:
         if sign in text.lower():
-            return DatabaseUnusable(path=path, reason=reason, remedy=remedy)
+            kind = DatabaseLocked if sign == LOCKED else DatabaseUnusable
+            return kind(path=path, reason=reason, remedy=remedy)
     return DatabaseUnusable(path=path, reason=text, remedy="try again, and report it if it stays so")
+
+
+def _said(error: BaseException) -> str:
+    """What SQLite said first: on a full disk it undoes a transaction by itself, and what fails last is undoing that."""
+    while "cannot rollback" in str(error) and error.__context__ is not None:
+        error = error.__context__
+    return str(error)
+
+
+def _is_full(path: Path) -> bool:
+    """Whether the disk has no block left: then SQLite says now this, now that it failed."""
+    try:
+        return os.statvfs(path.parent).f_bavail == 0
+    except OSError:
+        return False

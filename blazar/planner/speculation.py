@@ -80,7 +80,7 @@ def choose(settings: Mapping[str, Any], candidate: Candidate, types: Sequence[st
     if lookup is None:
         return Speculation("off", "off", f"{why}; the engine looks nothing up, or has no room for it")
     return Speculation(lookup, f"looked up in the text so far ({lookup})", why, notice=(
-        f"drafts are looked up in the text so far ({lookup}), since {why}; spec_auto_ngram = false or {OFF_SWITCH} "
+        f"tokens are guessed from the text so far ({lookup}), since {why}; spec_auto_ngram = false or {OFF_SWITCH} "
         f"turns that off"))
 
 

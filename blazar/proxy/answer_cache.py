@@ -55,12 +55,14 @@ class AnswerCache:
     """At most `most` answers, and `most_bytes`, each for `ttl` seconds; what was used longest ago goes first."""
 
     def __init__(self, most: int, ttl: float, threshold: float, clock: Callable[[], float],
-                 most_bytes: int = MOST_BYTES) -> None:
+                 most_bytes: int = MOST_BYTES, pace: Callable[[], None] = lambda: None) -> None:
+        """`pace` is called between two comparisons, of which many take long."""
         self._most = most
         self._most_bytes = most_bytes
         self._ttl = ttl
         self._threshold = threshold
         self._clock = clock
+        self._pace = pace
         self._order: OrderedDict[_Entry, None] = OrderedDict()
         self._shapes: dict[bytes, dict[str, _Entry]] = {}
         self._bytes = 0
@@ -77,12 +79,13 @@ class AnswerCache:
         """The answer to the question most like this one, if it is like enough."""
         wanted = array("f", normalised(list(vector)))
         best, likeness = None, self._threshold
-        for entry in self._living(shape).values():
+        for entry in [*self._living(shape).values()]:
+            self._pace()
             if len(entry.vector) == len(wanted):
                 cosine = sum(map(operator.mul, entry.vector, wanted))
                 if cosine >= likeness:
                     best, likeness = entry, cosine
-        return None if best is None else self._use(best, likeness)
+        return None if best is None or best not in self._order else self._use(best, likeness)
 
     def put(self, shape: bytes, text: str, vector: Sequence[float], kept: Kept) -> None:
         """Keep an answer, in place of an older one to the same question."""

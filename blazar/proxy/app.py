@@ -16,6 +16,7 @@ from gunicorn.workers.base_async import ALREADY_HANDLED
 
 from blazar.config.config import Config
 from blazar.errors import BlazarError, HostRefused, MethodRefused, RequestRefused, RouteNotFound
+from blazar.proxy.astray import instead_of
 from blazar.proxy.auth import ApiKey
 from blazar.proxy.batches.inner import Inner
 from blazar.proxy.exchange import ClientGone, send_whole
@@ -49,13 +50,14 @@ class Application:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         facts = environ.get(FACTS) or HeadFacts(environ)
         request = environ[REQUEST] = Request(environ, self._terms, facts)
-        if facts.cors is None:
+        if facts.hosts is not self.gateway.hosts:
             try:
                 self.gateway.hosts.check(facts.host)
             except HostRefused as error:
                 self.refuse(request, error, dialect_of(request.path))
                 self._count(request)
                 return _handled(environ, request)
+            facts.hosts = self.gateway.hosts
             facts.cors = self.gateway.cors.headers(facts.headers.get("origin"))
         answer = self._falcon(environ, start_response)
         self._count(request)
@@ -70,7 +72,7 @@ class Application:
                 if key is not None and key.limits.has_rates:
                     request.account = self.gateway.ledger.accounts.get(key.name)
             if foreign(route, request.headers):
-                raise RouteNotFound(method=request.method, path=request.path)
+                raise RouteNotFound(method=request.method, path=request.path, remedy=instead_of(request.path))
             resource(self.gateway, request, route)
         except Exception as error:
             self.refuse(request, error, route.dialect)
@@ -144,7 +146,7 @@ class Application:
             headers = (("Allow", allowed(req.uri_template or "")),)
             error = MethodRefused(path=request.path, method=request.method, allowed=allowed(req.uri_template or ""))
         elif isinstance(error, falcon.HTTPNotFound):
-            error = RouteNotFound(method=request.method, path=request.path)
+            error = RouteNotFound(method=request.method, path=request.path, remedy=instead_of(request.path))
         elif isinstance(error, falcon.HTTPError):
             error = RequestRefused(error.title or "this request cannot be read")
         self.refuse(request, error, dialect_of(request.path), headers)

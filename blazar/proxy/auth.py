@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from blazar.config.tables.api_keys import digest_of, names_of
-from blazar.errors import BlazarError, ModelForbidden, Unauthenticated
+from blazar.errors import BlazarError, KeyUnknown, ModelForbidden, Unauthenticated
 from blazar.proxy.accounts import NO_LIMITS, Limits
 from blazar.proxy.aliases import spelt
 
@@ -60,10 +60,11 @@ class KeyRing:
         """The API key of a request's head (lower-case names); None when keys are off. Raises Unauthenticated."""
         if not self._keys:
             return None
-        digest = hashlib.sha256(_presented(headers).encode("latin-1", "replace")).digest()
+        sent = _presented(headers)
+        digest = hashlib.sha256(sent.encode("latin-1", "replace")).digest()
         found = self._by_digest.get(digest)
         if found is None or not hmac.compare_digest(digest, found.digest):
-            raise Unauthenticated
+            raise KeyUnknown if sent else Unauthenticated
         return found
 
     def check_model(self, key: ApiKey | None, model: str, alias: str = "") -> None:

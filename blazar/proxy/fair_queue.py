@@ -66,6 +66,7 @@ class FairQueue:
         if line is None:
             line = self._lines[ticket.key] = _Line(ticket.weight)
             self.remembers = True
+        line.weight = ticket.weight  # it may have been changed since
         if not line.waiting:
             line.clock = max(line.clock, self._now)  # what it did not use while it was away is not saved up
             line.passed = 1  # the turn under way

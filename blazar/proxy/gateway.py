@@ -107,7 +107,7 @@ class Gateway:
         self._warden = Warden(ledger, directory, supervisor, self.metrics,
                               float(config.sentinel_stall_secs) if config.sentinel else 0.0)
         patience = float(config.queue_timeout_secs)
-        self.parking = Parking(config.max_queued, patience, self.keys.lightest(), ledger.now, self.metrics)
+        self.parking = Parking(config.max_queued, patience, self.keys.lightest, ledger.now, self.metrics)
         self.metrics.parked.read = self.parking.waiting
         ready = Readiness(supervisor, directory, ledger, self.parking,
                           patience + (config.model_load_timeout_secs or LONGEST_LOAD), self.metrics)
@@ -120,7 +120,7 @@ class Gateway:
             "structure": Structure(config, reader, self.pace),
             "semantic_cache": SemanticCache(
                 config.semantic_cache, Likeness(directory, self.pipeline, self.dispatch.fetch), reader, self.metrics,
-                lambda model: directory.models[model]["digest"], ledger.now),
+                lambda model: directory.models[model]["digest"], ledger.now, self.pace),
             "singleflight": SingleFlight(config.singleflight, self.metrics),
             "retry": Retry(directory, self.metrics, self._warden), "charge": Charge(ledger.accounts, self.metrics),
             "resolve": Resolve(directory, ledger, config),
@@ -155,7 +155,8 @@ class Gateway:
         """From now on these are the API keys; requests under way go on."""
         self.keys.replace(entries)
         self.ledger.accounts.open(self.keys.limits())
-        self.hosts.keyed = self.keys.active
+        self.hosts = self.hosts.once(self.keys.active)
+        self.background.rested()
 
     def pipeline(self, names: frozenset[str], last: Forward) -> Forward:
         """The named stages around `last`."""

@@ -4,6 +4,8 @@ A page whose name was re-pointed at 127.0.0.1 is of the same origin for its brow
 name stands in the Host field.
 """
 
+from copy import copy
+
 from blazar.config.config import Config
 from blazar.config.exposure_rules import is_loopback
 from blazar.errors import HostRefused
@@ -20,6 +22,13 @@ class HostCheck:
         self.keyed = bool(config.keys)
         """Whether there are API keys, without which no page gets an answer."""
         self._own = config.host.lower()
+
+    def once(self, keyed: bool) -> "HostCheck":
+        """The check to be made once there are API keys, or none any more. It is another one, so what it has not let in
+        itself is looked at again."""
+        other = copy(self)
+        other.keyed = keyed
+        return other
 
     def check(self, authority: str) -> None:
         """Raises HostRefused unless `authority`, a host with or without port, means this machine.

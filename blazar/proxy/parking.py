@@ -8,8 +8,9 @@ this is one number up and down. With several gateway workers each has its share 
 import math
 from collections.abc import Callable, Iterable
 
-from blazar.errors import QueueFull, QueueTimeout
+from blazar.errors import QueueFull, QueueTimeout, QueueYielded, Saturated
 from blazar.proxy import greens
+from blazar.proxy.crowd import Crowd
 from blazar.proxy.exchange import Exchange, Usage
 from blazar.proxy.fair_queue import FairQueue, Ticket
 from blazar.telemetry.metrics import Metrics
@@ -95,17 +96,17 @@ class Lot:
 
 class Parking:
     """`limit` is how many may wait for one model, for a slot or for its load; `patience` the seconds after which those
-    who wait for a slot are refused; `lightest` the least weight of an API key."""
+    who wait for a slot are refused; `lightest` tells the least weight of an API key."""
 
-    def __init__(self, limit: int, patience: float, lightest: float, clock: Callable[[], float],
+    def __init__(self, limit: int, patience: float, lightest: Callable[[], float], clock: Callable[[], float],
                  metrics: Metrics) -> None:
         self._limit = limit
         self._patience = patience
-        self._batch_weight = lightest * BATCH_SHARE
+        self._lightest = lightest
         self._clock = clock
         self._metrics = metrics
         self._lots: dict[str, Lot] = {}
-        self._waiting: dict[str, int] = {}
+        self._crowds: dict[str, Crowd] = {}
         self._workers = 1
 
     def lot(self, endpoint: Endpoint) -> Lot:
@@ -117,22 +118,30 @@ class Parking:
 
     def waiting(self) -> dict[str, int]:
         """How many wait now, by model."""
-        return self._waiting
+        return {model: len(crowd) for model, crowd in self._crowds.items()}
 
     def enter(self, exchange: Exchange, what: str) -> None:
         """One more waits, for a `slot` or a `load`; `leave` follows. Raises QueueFull."""
-        count = self._waiting.get(exchange.model, 0)
-        if count >= self._limit:
-            self._metrics.refused.add(exchange.model, "full")
-            pause = self._pause(exchange)
-            raise self._busy(exchange, QueueFull(model=exchange.model, count=count, wait=format_duration(pause),
-                                                 retry_after=pause))
-        self._waiting[exchange.model] = count + 1
+        crowd = self._crowds.get(exchange.model)
+        if crowd is None:
+            crowd = self._crowds[exchange.model] = Crowd()
+        line = self._line(exchange)
+        if len(crowd) >= self._limit:
+            self._make_room(exchange, crowd, *line)
+        crowd.add(exchange, *line)
         exchange.waits = what
 
     def leave(self, exchange: Exchange) -> None:
-        self._waiting[exchange.model] -= 1
+        self._crowds[exchange.model].remove(exchange, key_of(exchange))
         exchange.waits = ""
+
+    def _make_room(self, exchange: Exchange, crowd: Crowd, key: str, weight: float) -> None:
+        self._metrics.refused.add(exchange.model, "full")
+        other, pause = crowd.give_way(key, weight), self._pause(exchange)
+        model, wait = exchange.model, format_duration(pause)
+        if other is None:
+            raise self._busy(exchange, QueueFull(model=model, count=len(crowd), wait=wait, retry_after=pause))
+        other.end(self._busy(other, QueueYielded(model=model, limit=self._limit, wait=wait, retry_after=pause)))
 
     def too_late(self, exchange: Exchange, seconds: float) -> QueueTimeout:
         """What is told to one that has waited so long."""
@@ -186,7 +195,7 @@ class Parking:
 
     def _line(self, exchange: Exchange) -> tuple[str, float]:
         if exchange.background:
-            return BATCHES, self._batch_weight
+            return BATCHES, self._lightest() * BATCH_SHARE
         return key_of(exchange), 1.0 if exchange.api_key is None else exchange.api_key.limits.weight
 
     def _check(self, exchange: Exchange, ticket: Ticket) -> None:
@@ -211,7 +220,7 @@ class Parking:
             exchange.headers.append((POSITION, str(position)))
 
     @staticmethod
-    def _busy(exchange: Exchange, error: QueueFull | QueueTimeout) -> QueueFull | QueueTimeout:
+    def _busy(exchange: Exchange, error: Saturated) -> Saturated:
         error.status = exchange.dialect.busy
         return error
 

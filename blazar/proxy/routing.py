@@ -8,6 +8,9 @@ from typing import Any
 import falcon
 from falcon.routing import DefaultRouter
 
+REST = "/api/requests/"
+"""What follows this is one parameter, slashes and all: ids that clients have chosen."""
+
 
 class RoutedRequest(falcon.Request):
     """What Falcon itself reads of a request on its way to a responder."""
@@ -20,6 +23,8 @@ class RoutedRequest(falcon.Request):
         self.method = env["REQUEST_METHOD"]
         path = env["PATH_INFO"] or "/"
         self.path = path if path.isascii() else path.encode("latin-1").decode(errors="replace")
+        if path.startswith(REST):
+            self.path = REST + self.path[len(REST):].replace("/", "%2F")
 
 
 class Router(DefaultRouter):

@@ -86,6 +86,8 @@ def read_header(path: Path) -> Header:
             return _read(file)
     except _Refused as refused:
         raise ModelFileRefused(path=path, reason=str(refused)) from None
+    except FileNotFoundError:
+        raise ModelFileRefused(path=str(path)[:200], reason="there is no such file") from None
     except IsADirectoryError:
         raise ModelFileRefused(path=path, reason="it is a folder; name the .gguf file in it") from None
     except OSError as error:

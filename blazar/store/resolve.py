@@ -40,10 +40,10 @@ def is_alias(reference: str, installed: Collection[str], aliases: Mapping[str, s
 
 
 def _near(name: Name, known: Iterable[str]) -> str:
-    """', or did you mean …?' with at most three names of this model or of models spelled much like it, or nothing."""
+    """'; did you mean …?' with at most three names of this model or of models spelled much like it, or nothing."""
     by_model: dict[str, list[str]] = {}
     for other in sorted(known):
         by_model.setdefault(other.partition(":")[0], []).append(other)
     models = difflib.get_close_matches(name.model, by_model, n=3)
     names = [other for model in models for other in by_model[model]][:3]
-    return f", or did you mean {' or '.join(names)}?" if names else ""
+    return f"; did you mean {' or '.join(names)}?" if names else ""

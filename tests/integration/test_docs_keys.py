@@ -10,6 +10,7 @@ import pytest
 from tests.support.config_files import load_text
 from tests.support.needs import need
 from tests.support.shell import StubShell
+from tests.support.stub_model import install_stub
 from tests.support.waiting import until
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "keys.md"
@@ -19,6 +20,7 @@ TEXT = PAGE.read_text()
 @pytest.fixture
 def shell(tmp_path):
     shell = StubShell(tmp_path / "home")
+    install_stub(shell.paths, "smollm2-135m", tmp_path / "home")
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "blazar"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m blazar.cli.main "$@"\n')

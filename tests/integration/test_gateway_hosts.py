@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.gateway_under_test import ASK, GatewayUnderTest, is_error_of, post
+from tests.support.gateway_under_test import ASK, GatewayUnderTest, is_error_of, post, read_until
 
 KEY = "sk-secret"
 PATHS = ["/v1/models", "/api/tags", "/healthz", "/"]
@@ -129,3 +129,19 @@ def test_options_of_an_unknown_path_and_without_origin(gateway):
 def test_a_401_can_be_read_by_the_page(keyed):
     answer = keyed.request("GET", "/v1/models", headers={"Origin": "http://localhost:1"})
     assert answer.status == 401 and answer.headers["access-control-allow-origin"] == "http://localhost:1"
+
+
+def test_a_connection_of_a_keyed_server_is_no_way_into_the_same_one_without_keys(tmp_path):
+    """Whatever a connection was let in with: once the last API key is gone, a page's own name is refused there too."""
+    keys = [{"name": "a", "key": KEY}]
+    ask = f"GET /v1/models HTTP/1.1\r\nHost: evil.example\r\nX-Api-Key: {KEY}\r\n\r\n".encode()
+    with GatewayUnderTest(tmp_path, {"keys": keys}) as gateway, gateway.connect() as sock:
+        def told_with(entries):
+            link = gateway.supervisor.link()
+            link.note("keys", keys=entries)
+            link.ask("requests", 10, key=None, finished=0, cancel=None)
+            sock.sendall(ask)
+            return read_until(sock, b"}").split(b"\r\n")[0]
+
+        assert told_with(keys) == b"HTTP/1.1 200 OK"
+        assert told_with([]) == b"HTTP/1.1 403 Forbidden"

@@ -3,6 +3,7 @@ state."""
 
 import json
 import threading
+from urllib.parse import quote
 
 import pytest
 
@@ -107,6 +108,16 @@ def test_a_loading_one_too(gateway, dialect):
         assert gateway.child.received == []
     finally:
         eventually(lambda: gateway.supervisor.loaded, 20)
+
+
+@pytest.mark.parametrize("id", ["trace/17", "a%2Fb", "what?", "#1", "//", "{id}", "%", "x" * 128])
+def test_whatever_id_a_client_chose_can_be_cancelled(gateway, id):
+    stalls(gateway, "one")
+    asked = Asked(gateway, "ollama", id)
+    row_of(gateway, id, "running")
+    answer = gateway.request("DELETE", "/api/requests/" + quote(id, safe=""), headers=ANN)
+    assert (answer.status, answer.json()) == (200, {"id": id, "cancelled": 1})
+    assert b"was cancelled" in asked.whole().body
 
 
 def test_a_key_sees_and_cancels_its_own_only(gateway):

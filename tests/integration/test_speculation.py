@@ -79,7 +79,7 @@ def test_without_a_draft_n_grams_are_looked_up(daemon):
     found, line = explained(daemon, "solo")
     assert found["argv"][found["argv"].index("--spec-type") + 1] == "ngram-mod" and found["skipped"] == []
     assert (line["value"], line["setting"]) == ("looked up in the text so far (ngram-mod)", "spec, spec_auto_ngram")
-    assert "solo:f32: drafts are looked up in the text so far (ngram-mod), since no draft came with it" in daemon.log()
+    assert "solo:f32: tokens are guessed from the text so far (ngram-mod), since no draft came with it" in daemon.log()
 
 
 def test_a_broken_cache_does_not_stop_a_load(daemon):

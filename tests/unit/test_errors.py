@@ -39,8 +39,8 @@ def test_an_unknown_slug_keeps_its_status_and_words():
 
 
 def test_a_template_is_filled_with_its_facts():
-    error = errors.ModelNotFound(name="solo", near=", or did you mean solo:q4_0?")
-    assert str(error).startswith("model 'solo' not found, try pulling it first: `blazar pull solo`, or did you mean ")
+    error = errors.ModelNotFound(name="solo", near="; did you mean solo:q4_0?")
+    assert str(error).startswith("model 'solo' not found, try pulling it first: `blazar pull solo`; ")
     assert "\n" not in str(errors.EngineMissing(model="m", reason="r", output=""))
 
 

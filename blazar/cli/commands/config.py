@@ -14,7 +14,7 @@ class Config(CommandGroup):
     name = "config"
     help = "Show, check and change the configuration"
     about = ("Works on this machine's own settings file. A file that a daemon would refuse is never written, and what "
-             "you wrote around a key stays as it is. `blazar config ACTION --help` has more examples.")
+             "you wrote around a setting stays as it is. `blazar config ACTION --help` has more examples.")
     examples = ("blazar config list --changed", "blazar config get default_ctx", "blazar config set default_ctx 32768",
                 "blazar config set model_overrides.qwen3-8b.ctx 8192", "blazar config unset default_ctx",
                 "blazar config edit", "blazar config check ~/.config/blazar/config.toml",

@@ -8,7 +8,7 @@ from blazar.cli.context import Context
 
 class Upgrade(Command):
     name = "upgrade"
-    help = "Replace this Blazar by a newer one"
+    help = "Replace this Blazar with a newer one"
     about = ("Only where pip installed it: pip finds the version, and every file is checked against its sha256. A "
              "Blazar that came with the system's packages is upgraded by apt, a checkout by git; both are told. "
              "Models, engines and the configuration stay.")

@@ -26,7 +26,7 @@ class Edit(Command):
     help = "Open the settings file in an editor, and check it before it counts"
     about = ("Opens a copy in $VISUAL or $EDITOR. What you save takes the file's place only if a daemon would accept "
              "it; otherwise you are told why and may go on. Where there is no file yet, you begin with the sample that "
-             "names every key.")
+             "names every setting.")
     examples = ("blazar config edit", "EDITOR=nano blazar config edit",
                 "blazar --config /etc/blazar/config.toml config edit")
 

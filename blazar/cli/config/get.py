@@ -1,4 +1,4 @@
-"""`blazar config get`: the value of one key."""
+"""`blazar config get`: the value of one setting."""
 
 import argparse
 from typing import Any
@@ -10,13 +10,14 @@ from blazar.errors import UsageRefused
 
 class Get(Command):
     name = "get"
-    help = "Print the value of one key, as TOML writes it"
+    help = "Print the value of one setting, as TOML writes it"
     about = "The value that is in force on this machine, wherever it comes from. Secrets are not shown."
     examples = ("blazar config get default_ctx", "blazar config get semantic_cache.enabled",
                 "blazar config get model_overrides.qwen3-8b.ctx --json")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("key", metavar="KEY", help="a key, or a field of a table such as semantic_cache.enabled")
+        parser.add_argument("key", metavar="KEY",
+                            help="a setting, or a field of a table such as semantic_cache.enabled")
         add_json(parser)
 
     def run(self, args: argparse.Namespace, context: Context) -> int:

@@ -1,4 +1,4 @@
-"""`blazar config list`: every key, its value and where that comes from."""
+"""`blazar config list`: every setting, its value and where that comes from."""
 
 import argparse
 
@@ -10,14 +10,14 @@ COLUMNS = ("KEY", "VALUE", "ORIGIN", "GROUP", "ACTIVE")
 
 class List(Command):
     name = "list"
-    help = "List every key: its value, where that comes from, whether it is active"
-    about = ("Works on this machine's own configuration and never asks a daemon. Secrets are not shown. A key that is "
-             "not active is known and checked, and this version does nothing with it yet: the list tells what it "
-             "waits for.")
+    help = "List every setting: its value, where that comes from, whether it is active"
+    about = ("Works on this machine's own configuration and never asks a daemon. Secrets are not shown. A setting "
+             "that is not active is known and checked, and this version does nothing with it yet: the list tells "
+             "what it waits for.")
     examples = ("blazar config list", "blazar config list --changed", "blazar config list --json")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--changed", action="store_true", help="only keys that differ from their defaults")
+        parser.add_argument("--changed", action="store_true", help="only those that differ from their defaults")
         add_json(parser)
 
     def run(self, args: argparse.Namespace, context: Context) -> int:

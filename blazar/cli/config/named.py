@@ -65,8 +65,8 @@ def declared_key(name: str, field: str = "") -> Setting:
     if name in GROUPS and field in SETTINGS:
         raise UsageRefused(f"keys are named here without their group: write {field} for {name}.{field}")
     near = nearest(name, SETTINGS)
-    raise UsageRefused(f"there is no key {name}; "
-                       + (f"did you mean {near}?" if near else "`blazar config list` shows all keys"))
+    raise UsageRefused(f"there is no setting {name}; "
+                       + (f"did you mean {near}?" if near else "`blazar config list` shows all"))
 
 
 def _free_name(rest: str, item: Type) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""`blazar config set`: give one key of the settings file a value."""
+"""`blazar config set`: give one setting a value, in the settings file."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 class Set(Command):
     name = "set"
-    help = "Give one key of the settings file a value"
-    about = ("Only that key's line changes: comments and order stay. The file is checked before it is written, as a "
+    help = "Give one setting a value, in the settings file"
+    about = ("Only its line changes: comments and order stay. The file is checked before it is written, as a "
              "daemon checks it. A list is written as in TOML, or with commas. API keys are made by `blazar keys add`, "
              "other lists of tables by `blazar config edit`.")
     examples = ("blazar config set default_ctx 32768", "blazar config set devices CUDA0,CUDA1",
@@ -22,7 +22,8 @@ class Set(Command):
                 "blazar config set model_overrides.qwen3-8b.sampler_defaults.temperature 0.2")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("key", metavar="KEY", help="a key, or a field of a table such as semantic_cache.enabled")
+        parser.add_argument("key", metavar="KEY",
+                            help="a setting, or a field of a table such as semantic_cache.enabled")
         parser.add_argument("value", metavar="VALUE", help="its value; write -- before KEY when it begins with a dash")
 
     def run(self, args: argparse.Namespace, context: Context) -> int:

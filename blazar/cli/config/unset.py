@@ -1,4 +1,4 @@
-"""`blazar config unset`: take one key out of the settings file."""
+"""`blazar config unset`: take one setting out of the settings file."""
 
 import argparse
 
@@ -9,14 +9,14 @@ from blazar.errors import UsageRefused
 
 class Unset(Command):
     name = "unset"
-    help = "Take one key out of the settings file, which puts its default in force"
-    about = ("Works for a key, for a field of a table and for a whole table. All other lines stay, comments too. The "
-             "file is checked before it is written. API keys are taken back by `blazar keys revoke`.")
+    help = "Take one setting out of the settings file, which puts its default in force"
+    about = ("Works for a setting, for a field of a table and for a whole table. All other lines stay, comments too. "
+             "The file is checked before it is written. API keys are taken back by `blazar keys revoke`.")
     examples = ("blazar config unset default_ctx", "blazar config unset model_overrides.qwen3-8b.ctx",
                 "blazar config unset model_overrides.qwen3-8b")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("key", metavar="KEY", help="a key, a table, or a field such as semantic_cache.enabled")
+        parser.add_argument("key", metavar="KEY", help="a setting, a table, or a field such as semantic_cache.enabled")
 
     def run(self, args: argparse.Namespace, context: Context) -> int:
         from blazar.cli.config.change import Check, tell, writing

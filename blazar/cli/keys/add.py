@@ -66,7 +66,8 @@ class Add(Command):
         context.out.note(f"this is {name}'s API key. It is not shown again: {file} has only its hash")
         tell(context, name, here=True)
         if not keys:
-            context.out.note("it is the first one: requests without a key are refused from then on")
+            context.out.note("it is the first one: requests without a key are refused from then on; verbs such as "
+                             "`blazar run` send the one in BLAZAR_API_KEY")
         return 0
 
 

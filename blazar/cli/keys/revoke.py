@@ -29,10 +29,14 @@ class Revoke(Command):
         if key.place is None:
             raise UsageRefused(f"{key.name} stands in the environment variable {BOOTSTRAP}: take it out there, and "
                                f"start the daemon anew")
-        if len(keys) == 1 and not args.open:
-            raise UsageRefused(f"{key.name} is the only API key, and without one everybody who reaches the server is "
-                               f"let in; make another one first (`blazar keys add NAME`), or say --open")
-        remove_key(context.located.config_file, key.place)
+        elsewhere = sum(other.place is None for other in keys)
+
+        def check(others: int) -> None:
+            if not (others or elsewhere or args.open):
+                raise UsageRefused(f"{key.name} is the only API key, and without one everybody who reaches the server "
+                                   f"is let in; make another one first (`blazar keys add NAME`), or say --open")
+
+        remove_key(context.located.config_file, key.fields["key"], check)
         context.out.line(f"revoked {key.name}")
         tell(context, key.name, here=False)
         return 0

@@ -11,6 +11,9 @@ from blazar.config.types import Float, Int, ListOf, Secret, Text
 LIMITS = ("rpm", "tpm", "daily_tokens", "max_concurrent")
 """Fields without which a key may do more than its owner wrote."""
 
+NAME = r"(?=.*\S)[^,\t\n\ud800-\udfff]{1,200}"
+"""What a key may be called: whatever fits into a line of the audit log, and between the commas of BLAZAR_KEYS."""
+
 HASHED = "sha256:"
 """How the secret of an entry begins that is given as the SHA-256 of the real one, in hexadecimal."""
 
@@ -44,7 +47,8 @@ def names_of(entries: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 FIELDS = (
-    Setting("name", Text(r"[^,]+", like="a name", empty=False), None,
+    Setting("name", Text(NAME, like="a name in UTF-8 on one line, of at most 200 characters and without commas",
+                         empty=False), None,
             doc="How the key is called in logs and counts."),
     Setting("key", KeySecret(), None, required=True, secret=True,
             doc="The secret that callers send, or `sha256:` and the hexadecimal SHA-256 of it."),
@@ -58,7 +62,7 @@ FIELDS = (
             doc="Tokens a day, which begins at midnight UTC."),
     Setting("max_concurrent", Int(1, 10**6), None,
             doc="Requests at the same time."),
-    Setting("weight", Float(0, 1000, above=True), None,
+    Setting("weight", Float(0.001, 1000), None,
             doc="Share of a busy model, against the other keys; unset = 1."),
 )
 

@@ -5,7 +5,7 @@ from blazar.config.types import Bool, Float, Int
 
 FIELDS = (
     Setting("enabled", Bool(), False,
-            doc="Whether answers are kept at all."),
+            doc="Ask it for every request; otherwise only for those with `X-Blazar-Cache: on`."),
     Setting("ttl_secs", Int(1), 600,
             doc="Seconds for which an answer is kept."),
     Setting("threshold", Float(0, 1), 0.9,

@@ -27,9 +27,10 @@ LONGEST = 2 << 20
 
 class SemanticCache:
     def __init__(self, settings: Mapping[str, Any], likeness: Likeness, reader: BodyReader, metrics: Metrics,
-                 digest_of: Callable[[str], str], clock: Callable[[], float]) -> None:
+                 digest_of: Callable[[str], str], clock: Callable[[], float], pace: Callable[[], None]) -> None:
         self._is_on: bool = settings["enabled"]
-        self._cache = AnswerCache(settings["max_entries"], settings["ttl_secs"], settings["threshold"], clock)
+        self._cache = AnswerCache(settings["max_entries"], settings["ttl_secs"], settings["threshold"], clock,
+                                  pace=pace)
         self._likeness = likeness
         self._reader = reader
         self._metrics = metrics

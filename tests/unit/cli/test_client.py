@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from blazar.cli.client import Client, find, refusal, url_of
-from blazar.errors import ApiKeyRefused, BlazarError, CertificateUntrusted, DaemonUnreachable, UsageRefused
+from blazar.errors import ApiKeyRefused, BlazarError, CertificateUntrusted, DaemonUnreachable, NoTls, UsageRefused
 from blazar.paths import Paths
 from blazar.tls import server_context
 from tests.support.certificates import certificate
@@ -92,6 +92,12 @@ def server():
         threading.Thread(target=played.serve_forever, args=(0.01,), daemon=True).start()
         yield played
         played.shutdown()
+
+
+@pytest.mark.parametrize("verb", [Client.or_local, lambda client: client.get("/api/tags")])
+def test_a_server_without_tls_is_told(server, verb):
+    with pytest.raises(NoTls, match="http:// instead of https://"):
+        verb(Client(server.url.replace("http://", "https://"), named=True))
 
 
 def test_key_path_and_body_reach_the_daemon(server):

@@ -94,6 +94,17 @@ def test_an_unknown_verb_is_bad_usage(env):
     assert "lst" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(("argv", "words"), [
+    (["lst"], "there is no 'lst'; did you mean list?"),
+    (["keys", "ad", "ann"], "there is no 'ad'; did you mean add?"),
+    (["engine", "build", "gpu"], "there is no 'gpu'; there is cpu, cuda"),
+])
+def test_what_was_probably_meant_is_told(argv, words, capsys):
+    with pytest.raises(SystemExit):
+        parse(argv)
+    assert words in capsys.readouterr().err
+
+
 def test_an_error_is_one_line_and_an_exit_code(env):
     done = run({**env, "BLAZAR_HOST": "127.0.0.1:9"}, "ps")
     assert done.returncode == 4

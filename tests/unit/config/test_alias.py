@@ -31,6 +31,7 @@ def test_an_entry(tmp_path):
     ('sets = 1', "did you mean `set`?"),
     ('[[alias]]\nname = "b"\nmodel = "FAST"', "FAST is an alias itself"),
     ('[[alias]]\nname = "b"\nmodel = "fast:latest"', "fast:latest is an alias itself"),
+    ('[[alias]]\nname = "Fast:latest"\nmodel = "n"', "another entry of [[alias]] is called fast"),
     ('[[alias]]\nname = "own/er"\nmodel = "m"', "has not the right form"),
     ('[model_overrides.FAST]\nctx = 1', "which runs in the engine of m"),
 ])

@@ -38,3 +38,15 @@ def test_names_of_those_without_one(tmp_path):
     assert names_of(keys(tmp_path, "a", "b", env={"BLAZAR_KEYS": "boot:c"})) == ["key 1", "key 2", "boot"]
     with pytest.raises(ConfigRefused, match="counts as key 2"):
         load_text('[[keys]]\nkey = "a"\nname = "Key 2"\n[[keys]]\nkey = "b"\n', tmp_path)
+
+
+@pytest.mark.parametrize("name", ["", " ", "two\\nlines", "a\\tb", "a,b", "x" * 201])
+def test_a_name_fits_into_a_line(tmp_path, name):
+    with pytest.raises(ConfigRefused, match=r"key `name`: .*write a name in UTF-8 on one line"):
+        load_text(f'[[keys]]\nkey = "sk-a"\nname = "{name}"\n', tmp_path)
+
+
+def test_a_name_in_another_coding_is_refused_at_once_and_not_by_each_request(tmp_path):
+    with pytest.raises(ConfigRefused, match=r"BLAZAR_KEYS.*in UTF-8"):
+        load_text("", tmp_path, {"BLAZAR_KEYS": "caf\udce9:sk-a"})
+    assert load_text("", tmp_path, {"BLAZAR_KEYS": "caf\u00e9:sk-a"}).keys[0]["name"] == "caf\u00e9"

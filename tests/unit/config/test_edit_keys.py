@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from blazar.config.edit_keys import add_key, remove_key
-from blazar.errors import ConfigRefused
+from blazar.errors import ConfigRefused, StoreUnwritable, UsageRefused
 
 ANN = {"name": "ann", "models": ["m", "n"], "rpm": 5, "weight": 0.5, "key": "sha256:" + "a" * 64}
 BOB = {"name": 'b"ob\\', "key": "sha256:" + "b" * 64}
@@ -44,8 +44,8 @@ def test_what_was_there_stays(file, text):
     assert file.read_bytes().decode().startswith(text.removeprefix("\ufeff"))
     add_key(file, BOB)
     assert values(file)["keys"][-2:] == [ANN, BOB]
-    remove_key(file, len(values(file)["keys"]) - 1)
-    remove_key(file, len(values(file)["keys"]) - 1)
+    remove_key(file, ANN["key"])
+    remove_key(file, BOB["key"])
     assert values(file) == before
     assert file.read_bytes().decode().rstrip() == text.removeprefix("\ufeff").rstrip()
 
@@ -75,8 +75,18 @@ def test_mode_owner_and_link_of_a_file_stay(tmp_path, file):
 def test_an_entry_in_the_middle_goes_and_comments_above_others_stay(file):
     file.write_text('[[keys]]\nkey = "a"\n\n# the second\n[[keys]]\nkey = "b" # b\nmodels = [\n  "m",\n]\n\n'
                     '# the third\n[[keys]]\nkey = "c"\n')
-    remove_key(file, 1)
+    remove_key(file, "b")
     assert file.read_text() == '[[keys]]\nkey = "a"\n\n# the second\n\n# the third\n[[keys]]\nkey = "c"\n'
+
+
+def test_keys_that_come_and_go_leave_no_empty_lines(file):
+    file.write_text("port = 7\n")
+    for _ in range(3):
+        add_key(file, ANN)
+        add_key(file, BOB)
+        remove_key(file, ANN["key"])
+        remove_key(file, BOB["key"])
+    assert file.read_text() == "port = 7\n"
 
 
 @pytest.mark.parametrize("before", ["keys = []\nport = 7\n", "port = 7\nkeys = [ ] # none\n[sampler_defaults]\n"])
@@ -90,9 +100,9 @@ def test_entries_within_brackets(file):
     file.write_text('# words\nkeys = [{ name = "eve", key = "e" }] # more\nport = 7\n[gateway]\n')
     add_key(file, ANN)
     assert values(file)["keys"] == [{"name": "eve", "key": "e"}, ANN]
-    remove_key(file, 0)
+    remove_key(file, "e")
     assert values(file) == {"keys": [ANN], "port": 7, "gateway": {}} and "# words" in file.read_text()
-    remove_key(file, 0)
+    remove_key(file, ANN["key"])
     assert values(file) == {"port": 7, "gateway": {}}
 
 
@@ -101,7 +111,7 @@ def test_entries_within_brackets(file):
 def test_what_cannot_be_changed_safely_is_left_alone(file, text):
     file.write_text(text)
     with pytest.raises(ConfigRefused, match="by hand"):
-        remove_key(file, 0)
+        remove_key(file, "a" if '"a"' in text else "e")
     assert file.read_text() == text
     file.write_text("[broken")
     with pytest.raises(ConfigRefused, match="not valid TOML"):
@@ -111,7 +121,7 @@ def test_what_cannot_be_changed_safely_is_left_alone(file, text):
 
 def test_where_nothing_can_be_written_nothing_is_left(tmp_path):
     (tmp_path / "sub").write_text("")
-    with pytest.raises(OSError):
+    with pytest.raises(StoreUnwritable, match=r"config.toml: .*nothing was changed"):
         add_key(tmp_path / "sub" / "config.toml", ANN)
     assert [path.name for path in tmp_path.iterdir()] == ["sub"]
 
@@ -124,3 +134,36 @@ def test_many_at_once_lose_nothing(file):
     for thread in threads:
         thread.join()
     assert sorted(entry["name"] for entry in values(file)["keys"]) == sorted(entry["name"] for entry in entries)
+
+
+def test_many_that_go_at_once_are_those_that_were_meant_and_one_stays(file):
+    """Whoever comes first: an entry is found by its secret, not by a place that another one has meanwhile."""
+    for number in range(12):
+        add_key(file, {"name": f"n{number}", "key": f"k{number}"})
+    refused = []
+
+    def check(others):
+        if not others:
+            raise UsageRefused("the last one")
+
+    def remove(secret):
+        try:
+            remove_key(file, secret, check)
+        except UsageRefused:
+            refused.append(secret)
+
+    for gone in (range(0, 12, 2), range(1, 12, 2)):
+        threads = [threading.Thread(target=remove, args=(f"k{number}",)) for number in gone]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert all(int(entry["key"][1:]) % 2 for entry in values(file)["keys"])
+    assert [entry["key"] for entry in values(file)["keys"]] == refused and len(refused) == 1
+
+
+def test_an_entry_that_is_gone_is_told(file):
+    add_key(file, ANN)
+    with pytest.raises(ConfigRefused, match=r"is not there any more; see `blazar keys list`"):
+        remove_key(file, BOB["key"])
+    assert values(file)["keys"] == [ANN]

@@ -95,6 +95,12 @@ def test_misspelt_variables_are_told(tmp_path):
                                "did you mean BLAZAR_DEFAULT_CTX?",)
 
 
+def test_a_setting_that_no_variable_sets_is_told(tmp_path):
+    config = load_text("", tmp_path, {"BLAZAR_PORT": "8080"})
+    assert config.warnings == ("BLAZAR_PORT is not a variable that Blazar reads; "
+                               "write port = ... into the configuration file",)
+
+
 @pytest.mark.parametrize("token", ["abc def", "a\r\nX: y", "t\u00f6ken", "\u65e5\u672c", "a\0b"])
 def test_a_token_that_no_header_can_carry_is_refused_and_not_repeated(token, tmp_path):
     with pytest.raises(ConfigRefused, match="environment variable BLAZAR_REGISTRY_TOKEN: ") as told:

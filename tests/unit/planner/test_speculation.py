@@ -64,7 +64,7 @@ def test_a_model_without_heads_is_loaded_without(family):
 
 def test_the_sentence_for_the_log_names_the_knobs():
     assert choose({}, NONE, EVERY, lambda *_: True).notice == (
-        'drafts are looked up in the text so far (ngram-mod), since no draft came with it; spec_auto_ngram = false or '
+        'tokens are guessed from the text so far (ngram-mod), since no draft came with it; spec_auto_ngram = false or '
         'spec = "off" turns that off')
 
 

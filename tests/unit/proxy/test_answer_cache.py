@@ -113,3 +113,21 @@ def test_the_books_balance(clock):
         entries = [entry for entries in cache._shapes.values() for entry in entries.values()]
         assert set(entries) == set(cache._order) and len(entries) <= 20
         assert cache._bytes == sum(entry.size for entry in entries) <= 40_000
+
+
+def test_others_have_their_turn_between_comparisons_and_may_change_what_is_kept(clock):
+    """Whatever happens meanwhile: what was dropped is not found, and nothing is lost or counted twice."""
+    turns = []
+
+    def pace():
+        turns.append(len(cache))
+        if len(turns) == 3:
+            clock.now += 61
+            cache.put(b"s", "new", at(90), Kept("N"))
+            assert cache.same(b"s", "a") is None and len(cache) == 1
+
+    cache = AnswerCache(10, 60, 0.9, clock, pace=pace)
+    for number, text in enumerate("abcd"):
+        cache.put(b"s", text, at(10 * number), Kept(text))
+    assert cache.nearest(b"s", at(0)) is None and turns == [4, 4, 4, 1]
+    assert cache.nearest(b"s", at(89)).kept.text == "N"

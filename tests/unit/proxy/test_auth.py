@@ -2,7 +2,7 @@ import hashlib
 
 import pytest
 
-from blazar.errors import ModelForbidden, ModelNotFound, Unauthenticated
+from blazar.errors import KeyUnknown, ModelForbidden, ModelNotFound, Unauthenticated
 from blazar.proxy.auth import KeyRing
 
 SPELLINGS = {"solo": "solo:q4_0", "duo:q8_0": "duo:q8_0"}
@@ -43,6 +43,13 @@ def test_who_it_is(ring, headers, name):
 def test_everybody_else_is_refused(ring, headers):
     with pytest.raises(Unauthenticated):
         ring.identify(headers)
+
+
+def test_a_key_that_is_not_known_is_told_from_none(ring):
+    with pytest.raises(KeyUnknown):
+        ring.identify({"x-api-key": "sk-an"})
+    with pytest.raises(Unauthenticated, match="needs an API key"):
+        ring.identify({"authorization": "sk-ann"})
 
 
 def test_without_keys_everybody_is_let_in():

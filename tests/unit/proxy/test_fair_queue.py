@@ -5,6 +5,8 @@ import random
 
 import pytest
 
+from blazar.config.refusal import Refusal
+from blazar.config.tables.api_keys import FIELDS
 from blazar.proxy.fair_queue import FairQueue, Ticket
 
 
@@ -151,3 +153,36 @@ def test_all_forgotten_is_a_new_beginning():
         bench.turn()
     bench.queue.forget()
     assert not bench.queue.remembers and len(bench.queue) == 0
+
+
+def test_a_weight_that_was_changed_counts_from_the_next_request_on():
+    queue = FairQueue()
+    for weight in (1.0, 4.0):
+        for number in range(20):
+            queue.push(Ticket("ann", weight, number, lambda: None))
+            queue.push(Ticket("bob", 1.0, number, lambda: None))
+        served = [queue.pop().key for _ in range(20)]
+        queue.settle("ann", 1.0, 1.0)
+    assert served.count("ann") >= 14
+
+
+@pytest.mark.parametrize("weight", [0.001, 1000.0])
+def test_the_outermost_weights_of_the_configuration_keep_the_books(weight):
+    """For batches it is a sixteenth of that; whoever waits is served, and has a place in numbers."""
+    kind = next(one.type for one in FIELDS if one.name == "weight")
+    for beyond in (weight / 2, weight * 2):
+        if not 0.001 <= beyond <= 1000:
+            with pytest.raises(Refusal):
+                kind.check(beyond)
+    queue, weights = FairQueue(), {"odd": kind.check(weight) / 16, "one": 1.0}
+    for number in range(50):
+        for key, own in weights.items():
+            ticket = Ticket(key, own, number, lambda: None)
+            queue.push(ticket)
+            assert 1 <= queue.position(ticket) <= 2 * number + 2
+    served = []
+    while queue:
+        ticket = queue.pop()
+        served.append(ticket.key)
+        queue.settle(ticket.key, 1e6, ticket.charged)
+    assert served.count("odd") == served.count("one") == 50

@@ -100,6 +100,15 @@ def test_a_new_daemon_goes_on_where_the_last_one_was(usage, pool, clock):
     assert again.today() == {"day": "2026-01-02", "tokens": {"ann": 5}, "minutes": {}}
 
 
+@pytest.mark.parametrize("steps", [(-DAY, DAY), (DAY, -DAY), (-20000 * DAY, 20000 * DAY), (30 * DAY, -30 * DAY)])
+def test_a_clock_that_is_set_for_a_while_loses_nothing(usage, clock, steps):
+    usage.add([row()])
+    for step in steps:
+        clock.now += step
+        told = usage.today()
+    assert told["tokens"] == {"ann": 5}
+
+
 def test_a_day_begins_with_nothing(usage, clock):
     usage.add([row()])
     clock.now += DAY
@@ -140,6 +149,26 @@ def test_what_could_not_be_written_is_written_later(usage, pool, database, caplo
     pool.tick()
     pool.run()
     assert ApiUsage.of_day("2026-01-02") == {"ann": 10, "bob": 5}
+
+
+def test_a_database_that_stays_away_costs_one_row_and_one_line(usage, pool, database, caplog):
+    caplog.set_level("INFO")
+    hidden = database.with_name("hidden")
+    close_database()
+    database.rename(hidden)
+    database.mkdir()
+    for _ in range(200):
+        usage.add([row(), row("bob")])
+        pool.run()
+        pool.tick()
+    assert caplog.text.count("could not be noted") == 1 and len(usage._pending) == 2
+    database.rmdir()
+    hidden.rename(database)
+    pool.run()
+    assert ApiUsage.of_day("2026-01-02") == {"ann": 1000, "bob": 1000} and "is noted again" in caplog.text
+    usage.add([row()])
+    pool.run()
+    assert ApiUsage.of_day("2026-01-02")["ann"] == 1005
 
 
 def test_many_writers_write_each_row_once(usage, database):
