@@ -236,3 +236,42 @@ def test_who_waits_counts_against_the_requests_of_its_key_at_the_same_time(tmp_p
         eventually(lambda: gateway.parked == 1)
         gateway.held.let(2)
         assert (running.result().status, parked.result().status) == (200, 200)
+
+
+def test_the_sdks_of_openai_and_anthropic_try_again_when_they_are_told_to(tmp_path):
+    """A queue that is full asks them to come back, and they do."""
+    openai, anthropic = pytest.importorskip("openai"), pytest.importorskip("anthropic")
+    with Queued(tmp_path, {"max_queued": 1}) as gateway:
+        url = f"http://127.0.0.1:{gateway.supervisor.port}"
+        messages = [{"role": "user", "content": "hi"}]
+
+        def by_openai():
+            with openai.OpenAI(base_url=f"{url}/v1", api_key="none", timeout=60) as client:
+                return client.chat.completions.create(model=MODEL, messages=messages).choices[0].message.content
+
+        def by_anthropic():
+            with anthropic.Anthropic(base_url=url, api_key="none", timeout=60) as client:
+                return client.messages.create(model=MODEL, messages=messages, max_tokens=9).content[0].text
+
+        for number, ask in enumerate((by_openai, by_anthropic), 1):
+            gateway.fill(1)
+            asked = gateway.asking.submit(ask)
+            eventually(lambda number=number: gateway.count("blazar_queue_refusals_total", reason="full") == number)
+            gateway.held.let(3)
+            assert asked.result() == "Hello world"
+            eventually(lambda: gateway.count("blazar_requests_in_flight") == 0)
+
+
+def test_the_sdk_of_ollama_is_told_why(tmp_path):
+    ollama = pytest.importorskip("ollama")
+    with Queued(tmp_path, {"max_queued": 1, "queue_timeout_secs": 3, "sse_ping_interval": 1}) as gateway:
+        client = ollama.Client(f"http://127.0.0.1:{gateway.supervisor.port}")
+        gateway.fill()
+        parked = client.chat(MODEL, [{"role": "user", "content": "hi"}], stream=True)
+        refused = gateway.asking.submit(lambda: list(parked))
+        eventually(lambda: gateway.parked == 1)
+        with pytest.raises(ollama.ResponseError, match="server busy, please try again .*max_queued") as full:
+            client.chat(MODEL, [{"role": "user", "content": "hi"}])
+        assert full.value.status_code == 503
+        with pytest.raises(ollama.ResponseError, match="server busy, please try again .*queue_timeout_secs"):
+            refused.result()
