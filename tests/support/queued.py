@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tests.support import exposition
 from tests.support.fake_supervisor import endpoint, eventually
-from tests.support.gateway_under_test import ASK, MODEL, GatewayUnderTest
+from tests.support.gateway_under_test import ASK, MODEL, GatewayUnderTest, post
 from tests.support.scripted_child import hello_world
 
 
@@ -78,8 +78,8 @@ class Queued(GatewayUnderTest):
         super().__exit__()
 
 
-def stream_request(dialect):
+def stream_request(dialect, *lines):
+    """A question whose answer is to be streamed, as raw bytes; `lines` are more of its head."""
     path, body = ASK[dialect]
     data = json.dumps({**body, "stream": True}).encode()
-    return b"POST %b HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b" % (
-        path.encode(), len(data), data)
+    return post(path, data, "Connection: close", *lines)
