@@ -36,12 +36,19 @@ class Replacing(FakeSupervisor):
         if message["kind"] == "put_down":  # and only then what is asked next, as the real one does
             self.mend()
             self.loaded.clear()
-            self.loadable[MODEL] = endpoint(MODEL, self.loadable[MODEL].address, next(self.numbers))
+            self.loadable[MODEL] = endpoint(MODEL, self.loadable[MODEL].address, next(self.numbers), slots=len(CASES))
         super()._hear(link, message)
 
 
 class Guarded(GatewayUnderTest):
+    """Its child has a slot for each of CASES, so that none is parked."""
+
     supervised = Replacing
+
+    def __init__(self, *args, **more):
+        super().__init__(*args, **more)
+        many = endpoint(MODEL, self.child.address, slots=len(CASES))
+        self.supervisor.loaded[MODEL] = self.supervisor.loadable[MODEL] = many
 
 
 @pytest.fixture(scope="module", params=["tcp", "unix"])

@@ -23,7 +23,8 @@ def slow(pause):
 
 @pytest.fixture
 def start(tmp_path):
-    with Daemon(tmp_path, launcher=LAUNCHER, slots=1, max_loaded_models=1, adaptive_slots=False) as daemon, \
+    with Daemon(tmp_path, launcher=LAUNCHER, slots=1, max_loaded_models=1, adaptive_slots=False,
+                singleflight=False) as daemon, \
             ThreadPoolExecutor(16) as asking:
         def ask(model):
             return asking.submit(daemon.post, "/api/chat", {
@@ -94,6 +95,30 @@ def test_a_child_that_is_killed_has_a_successor_for_those_who_wait(start):
     parked(daemon, 3)
     daemon.play(names["one"], **slow(0.01))
     os.kill(int(daemon.starts(names["one"])[0][0]), signal.SIGKILL)
-    running.result()  # what becomes of it is another matter: the stub's answer has no length that would tell its end
+    status, told = running.result()  # its answer has no length that would tell its end
+    assert status == 502 and "in the middle of its answer" in told["error"]
     assert all(map(is_whole, waiting))
     assert len(daemon.starts(names["one"])) == 2
+
+
+def test_models_load_in_the_order_in_which_they_were_asked_for(tmp_path):
+    """While another one is busy; and each is loaded once, however many ask."""
+    names = ("busy", "third", "first", "second")
+    with Daemon(tmp_path, launcher=LAUNCHER, max_loaded_models=1) as daemon, ThreadPoolExecutor(8) as asking:
+        models = {name: daemon.install(name, **slow(0.4 if name == "busy" else 0.01)) for name in names}
+        daemon.start()
+
+        def ask(name):
+            return asking.submit(daemon.post, "/api/chat", {
+                "model": name, "messages": [{"role": "user", "content": "hi"}], "stream": False}, 60)
+        answers = [ask("busy")]
+        until(lambda: asked(daemon, models["busy"]), 20)
+        for name in ("first", "second", "third"):
+            answers += [ask(name), ask(name)]
+            until(lambda name=name: daemon.state(models[name]) == "queued", 20)
+        refused = daemon.post("/api/chat", {"model": "nobody"})
+        assert refused[0] == 404, "what cannot be waits for nobody"
+        assert all(map(is_whole, answers))
+        began = {name: min(one["at"] for one in daemon.requests(models[name])) for name in names}
+        assert sorted(began, key=began.get) == ["busy", "first", "second", "third"]
+        assert [len(daemon.starts(model)) for model in models.values()] == [1] * len(models)
