@@ -14,6 +14,7 @@ from blazar.supervisor.gateway import LAUNCHER
 from tests.support.daemon import DAEMONS, STUB_GATEWAY
 from tests.support.shell import BLAZAR
 from tests.support.stub_model import HEAVY
+from tests.support.transports import TRANSPORTS
 from tests.support.waiting import until
 
 CENSUS = Path(__file__).parent.parent / "data" / "census"
@@ -105,7 +106,7 @@ def test_refusals_groups_exclusive_models_and_costs(tmp_path):
         assert machine.loaded == {"alone"}
 
 
-@pytest.mark.parametrize("kind", DAEMONS)
+@pytest.mark.parametrize("kind", TRANSPORTS)
 def test_memory_that_comes_back_late_is_waited_for(tmp_path, kind):
     with Machine(tmp_path, "laptop-8gb", {"one": 6, "two": 6}, kind) as machine:
         [card] = [gpu for gpu in machine.census["gpus"] if gpu["vendor"] == "nvidia"]

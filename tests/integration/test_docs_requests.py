@@ -20,7 +20,7 @@ CHUNK = 'data: {"choices":[{"index":0,"delta":{"content":"one"},"finish_reason":
 
 def alike(text: str) -> str:
     """`text` with its numbers and the width of its columns made alike."""
-    text = re.sub(r"127\.0\.0\.1:\d+", "CLIENT", text)
+    text = re.sub(r"\[ip\]:\d+", "CLIENT", text)
     return re.sub(r" {2,}", "  ", re.sub(r"\b\d+(\.\d+)? (ms|s)\b|\b\d+ \+ \d+", "N", text))
 
 

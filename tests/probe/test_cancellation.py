@@ -21,7 +21,7 @@ from tests.support.real_engine import engine_path
 from tests.support.tiny_gguf import tiny_gguf
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.debian
 
 BATCH = 256
 CONNECTION_LIMIT = 0.05
