@@ -63,6 +63,11 @@ def parked(daemon, count):
     until(told, 20, f"{count} parked")
 
 
+def states(daemon):
+    """What becomes of each request that is under way."""
+    return sorted(one["state"] for one in daemon.get("/api/requests")[1]["requests"])
+
+
 def test_a_swap_cuts_nobody_short_and_serves_who_waited_before_it(start, go_on):
     daemon, ask, names = start(one=True, two=False)
     first = [ask("one")]
@@ -71,7 +76,9 @@ def test_a_swap_cuts_nobody_short_and_serves_who_waited_before_it(start, go_on):
     parked(daemon, 1)
     other = ask("two")
     until(lambda: daemon.state(names["one"]) == "draining", 20)
+    assert daemon.get("/api/requests")[0] == 200  # the supervisor answers it, so the gateway has heard the rest as well
     late = ask("one")
+    until(lambda: states(daemon) == ["loading", "loading", "queued", "running"], 20)
     go_on.touch()
     assert all(map(is_whole, [*first, other, late]))
     assert (len(daemon.starts(names["one"])), len(daemon.starts(names["two"]))) == (2, 1)
