@@ -10,6 +10,7 @@ from tests.support import exposition
 from tests.support.fake_supervisor import eventually
 from tests.support.gateway_under_test import ASK, MODEL, Answer, GatewayUnderTest, is_error_of, post, read_all
 from tests.support.scripted_child import STREAM_HEAD, chunked, delta, event, hello_world, json_answer
+from tests.support.transports import TRANSPORTS
 
 KEYS = [{"name": "ann", "key": "sk-ann", "max_concurrent": 1, "daily_tokens": 1000000}]
 ANN = {"Authorization": "Bearer sk-ann"}
@@ -72,7 +73,7 @@ UNREADABLE = {
 }
 
 
-@pytest.fixture(scope="module", params=["tcp", "unix"])
+@pytest.fixture(scope="module", params=TRANSPORTS)
 def shared(request, tmp_path_factory):
     settings = {"child_header_timeout_secs": 1, "singleflight": False, "keys": KEYS}
     with GatewayUnderTest(tmp_path_factory.mktemp("bad"), settings, transport=request.param) as gateway:
