@@ -31,6 +31,9 @@ run: .venv/.installed
 smoke: .venv/.installed
 	@$(BIN)/python tools/smoke.py
 
+# What takes long and has nothing to do with the packages runs on one end: `slow` here, `debian` there, if there is one.
+HERE := $(if $(wildcard $(DEBIAN_PYTHON)),not debian)
+
 # Both ends wait for processes more than they compute, so they run side by side; each is shown when it is done.
 test: .venv/.tested
 	@echo 'the suite with packages from PyPI and with those of Debian, at once: some minutes; `make test-venv` shows more'
@@ -38,7 +41,7 @@ test: .venv/.tested
 
 # Some limits of time can be missed on a busy machine alone: what fails is tried once more, by itself, and both are shown.
 test-venv: .venv/.tested build/npm/.installed
-	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=25 -o cache_dir=build/cache-venv || { echo 'once more what failed:'; \
+	$(BIN)/python -m pytest -m '$(HERE)' -n 2 --dist loadfile --durations=25 -o cache_dir=build/cache-venv || { echo 'once more what failed:'; \
 	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none -o cache_dir=build/cache-venv; }
 
 test-debian: .venv/.tested build/npm/.installed

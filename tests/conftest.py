@@ -26,6 +26,12 @@ def pytest_addoption(parser):
                      help="modules whose absence skips a test even under CI=true, separated by commas")
 
 
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("slow") and item.get_closest_marker("debian"):
+            raise pytest.UsageError(f"{item.nodeid} is both `slow` and `debian`, so it would run on neither end")
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item):
     _refuse_to_skip((yield).get_result(), item.config)

@@ -1,6 +1,7 @@
 """Who may import whom, as data, checked against the source with `ast`."""
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,7 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
+@functools.cache
 def imports(path: Path) -> set[str]:
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):

@@ -1,4 +1,4 @@
-"""Run the suite, but for its slow tests, with Debian's own Python and packages.
+"""Run the suite, but for what is marked `slow`, with Debian's own Python and packages.
 
 The real engine, which only PyPI has, is taken from .venv.
 

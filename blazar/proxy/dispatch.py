@@ -17,8 +17,8 @@ from blazar.proxy.exchange import ClientGone, Exchange, Reply, Retryable, Usage,
 from blazar.proxy.json import BadJson, dumps, loads
 from blazar.proxy.meter import Meter, estimated
 from blazar.proxy.receipts import headers_for, overhead
+from blazar.proxy.rows import take_rows
 from blazar.proxy.sse import SseReader
-from blazar.proxy.vectors import is_vector
 from blazar.proxy.wire.flow import ChildClosed
 from blazar.proxy.wire.framing import LAST_CHUNK, BadFraming, chunk
 from blazar.proxy.wire.head import Head
@@ -33,8 +33,6 @@ ANSWERS = ("application/json", "text/event-stream")
 """Content types of answers that are passed on as they are."""
 MAX_OBJECT = 64 << 20
 """Bytes of the longest JSON answer that is read whole."""
-MAX_ROW = 1 << 20
-"""Bytes of the longest list of numbers in an answer that is read list by list."""
 
 Result = TypeVar("Result")
 
@@ -134,6 +132,16 @@ def _say_why(exchange: Exchange, error: Exception) -> None:
         raise exchange.ended_by from error
 
 
+@contextlib.contextmanager
+def _told_why(exchange: Exchange) -> Iterator[None]:
+    """Around what reads an answer that may break off: raises what is told of it then."""
+    try:
+        yield
+    except (ChildClosed, BadFraming) as error:
+        _say_why(exchange, error)
+        raise cause_of(exchange, error) from error
+
+
 def _used(exchange: Exchange, call: Call) -> Usage | None:
     """What a child told of its answer, else an estimate; None when it did nothing for this attempt."""
     if not call.answered:
@@ -156,17 +164,33 @@ def _relay(exchange: Exchange, call: Call) -> Reply:
         raise ChildFailed(model=exchange.model,
                           reason=f"its answer is {kind[:60]!r}, neither JSON nor a stream of events")
     headers = [*headers_for(exchange, head.status), overhead(exchange), ("Content-Type", kind)]
+    if head.ends_by_closing and head.status == 200 and not _is_stream(head):
+        return _believed(exchange, call, headers)
     if head.length is not None:
         headers.append(("Content-Length", str(head.length)))
     sink.start(head.status, headers, raw_chunked=head.chunked)
     try:
         call.relay(sink)
-        if exchange.ended_by is not None and not head.chunked and head.length is None:
-            raise ChildClosed  # we closed it, and that is all that ends such a body
+        if head.ends_by_closing and (exchange.ended_by is not None or not call.meter.finished):
+            raise ChildClosed  # we closed it, or it broke off: all that ends such a body is that the connection does
     except (ChildClosed, BadFraming) as error:
         return Reply(head.status, complete=False, error=_end_relayed(exchange, call, error))
     sink.finish()
     return Reply(head.status)
+
+
+def _believed(exchange: Exchange, call: Call, headers: list[tuple[str, str]]) -> Reply:
+    """An answer that ends with its connection, as that of a child does which dies: it is whole when it is JSON."""
+    with _told_why(exchange):
+        body = read_body(call, MAX_OBJECT)
+        try:
+            loads(body)
+        except BadJson as error:
+            raise ChildClosed from error
+    exchange.sink.start(200, [*headers, ("Content-Length", str(len(body)))])
+    exchange.sink.write(body)
+    exchange.sink.finish()
+    return Reply(200)
 
 
 def _gather(exchange: Exchange, call: Call) -> Reply:
@@ -203,7 +227,8 @@ def _end_relayed(exchange: Exchange, call: Call, error: Exception) -> Exception:
     cause = cause_of(exchange, error)
     if exchange.stream and call.between_events and call.head.status == 200:
         exchange.sink.closing = True
-        exchange.sink.write(chunk(exchange.dialect.stream_error(cause)) + LAST_CHUNK)
+        told = exchange.dialect.stream_error(cause)
+        exchange.sink.write(chunk(told) + LAST_CHUNK if call.head.chunked else told)
         exchange.sink.finish()
     else:
         exchange.sink.abort()
@@ -286,22 +311,22 @@ def _events(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:
     reader, is_empty = SseReader(), True
     if not _is_stream(call.head):
         raise ChildFailed(model=exchange.model, reason="its answer is no stream of events")
-    try:
+    with _told_why(exchange):
         for _, payload in call.pieces():
             for data in reader.feed(payload):
                 if data.strip() == DONE:
                     return
                 is_empty = False
                 yield _event(exchange, data)
-    except (ChildClosed, BadFraming) as error:
-        _say_why(exchange, error)
-        raise cause_of(exchange, error) from error
-    for data in reader.finish():
-        if data.strip() != DONE:
+        for data in reader.finish():
+            if data.strip() == DONE:
+                return
+            is_empty = False
             yield _event(exchange, data)
-        is_empty = False
-    if is_empty:
-        raise ChildFailed(model=exchange.model, reason="its answer is empty")
+        if is_empty:
+            raise ChildFailed(model=exchange.model, reason="its answer is empty")
+        if not call.meter.finished:
+            raise ChildClosed  # what ends with its connection, or has lost its end elsewhere, seems whole to HTTP
 
 
 # -- fetched answers, and errors -------------------------------------------------------------------------
@@ -318,45 +343,17 @@ def _read_json(exchange: Exchange, call: Call) -> Any:
     if call.head.status != 200:
         raise _answered_error(exchange, call)
     try:
-        return loads(read_body(call, MAX_OBJECT))
+        with _told_why(exchange):
+            return loads(read_body(call, MAX_OBJECT))
     except BadJson as error:
         raise ChildFailed(model=exchange.model, reason=f"its answer is not usable JSON: {error}") from error
-    except (ChildClosed, BadFraming) as error:
-        _say_why(exchange, error)
-        raise cause_of(exchange, error) from error
 
 
 def _read_rows(exchange: Exchange, call: Call, take: Callable[[list[float]], None]) -> None:
     if call.head.status != 200:
         raise _answered_error(exchange, call)
-    rest = bytearray()
-    try:
-        for _, payload in call.pieces():
-            rest += payload
-            if b"]" in payload:
-                *rows, last = bytes(rest).split(b"]")
-                rest = bytearray(last)
-                for row in rows:
-                    _take_row(exchange, row, take)
-            if len(rest) > MAX_ROW:
-                raise ChildFailed(model=exchange.model, reason="its answer is not lists of numbers")
-    except (ChildClosed, BadFraming) as error:
-        _say_why(exchange, error)
-        raise cause_of(exchange, error) from error
-
-
-def _take_row(exchange: Exchange, text: bytes, take: Callable[[list[float]], None]) -> None:
-    """Hand on the list that ends where `text` does, if one begins in it."""
-    begins = text.rfind(b"[")
-    if begins < 0:
-        return
-    try:
-        row = loads(text[begins:] + b"]")
-    except BadJson as error:
-        raise ChildFailed(model=exchange.model, reason=f"its answer is not usable JSON: {error}") from error
-    if not is_vector(row):
-        raise ChildFailed(model=exchange.model, reason="a vector of its answer is empty, or not a list of numbers")
-    take(row)
+    with _told_why(exchange):
+        take_rows((payload for _, payload in call.pieces()), exchange.model, take)
 
 
 def read_body(call: Call, limit: int) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from blazar.errors import BlazarError
+from blazar.errors import BlazarError, Saturated
 from blazar.proxy.exchange import ClientGone, Exchange, Sink
 from blazar.proxy.greens import Event
 from blazar.proxy.wire.framing import ChunkedFraming
@@ -78,11 +78,12 @@ class Flight:
         return self._landed.is_set()
 
     def land(self, error: BaseException | None) -> None:
-        """The leader's exchange is over, with that error if any: tell those who wait."""
+        """The leader's exchange is over, with that error if any: tell those who wait, unless it is the leader's alone.
+        That it has waited too long for a slot says nothing of those who came later."""
         self._leader.sink = self._sink
         if error is None and self._whole and self._is_kept:
             self._landing = Landing(self.status, self._content_type, bytes(self._body))
-        elif isinstance(error, BlazarError) and self._leader.ended_by is None:
+        elif isinstance(error, BlazarError) and not isinstance(error, Saturated) and self._leader.ended_by is None:
             self._landing = Landing(error=error)
         self._landed.set()
 

@@ -38,6 +38,7 @@ class Ledger:
         self.finished = Finished()
         self._counts: dict[str, _Count] = {}
         self._drains: dict[str, _Drain] = {}
+        self._lost: set[str] = set()
         self._exchanges: dict[int, Exchange] = {}
         self._closing: Exception | None = None
         self.revision = 0
@@ -51,6 +52,8 @@ class Ledger:
         `confirmed_at` is when the supervisor was asked about this child, which it has since called ready: that
         ends a drain which began earlier.
         """
+        if confirmed_at is not None:
+            self._lost.discard(child_id)
         drain = self._drains.get(child_id)
         if drain is not None:
             if confirmed_at is None or drain.since >= confirmed_at:
@@ -71,8 +74,12 @@ class Ledger:
             self._acknowledge(drain)
 
     def drains(self, child_id: str) -> bool:
-        """Whether the child is to go once its leases are back."""
-        return child_id in self._drains
+        """Whether the child is to go once its leases are back, and serves those who have one until then."""
+        return child_id in self._drains and child_id not in self._lost
+
+    def lose(self, child_id: str) -> None:
+        """The child is ended, and serves nobody any more, leases or not."""
+        self._lost.add(child_id)
 
     def forget(self, living: set[str]) -> None:
         """Drop what is kept of children that are gone: idle, and not among `living`."""
@@ -81,6 +88,7 @@ class Ledger:
             if child_id not in living and count.in_flight == 0 and now - count.last_used > KEPT:
                 del self._counts[child_id]
                 self._drains.pop(child_id, None)
+                self._lost.discard(child_id)
 
     def _touch(self, child_id: str, step: int) -> _Count:
         count = self._counts.get(child_id)

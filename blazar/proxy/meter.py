@@ -27,6 +27,7 @@ UNLIMITED_COMPLETION = 256
 
 # In a JSON string the quotes of these keys would be escaped, so what a model writes is never taken for them.
 _NUMBER = (int, float)  # a tuple: `int | float` would be built anew at each call
+_FINISHED = re.compile(rb'(?:^|[\r\n])data:\s*(?:\[DONE\]|\{"error")|"finish_reason"\s*:\s*"|"stop"\s*:\s*true')
 _FLAT = re.compile(rb"\s*:\s*(\{[^{}]*\})")
 _NESTED = re.compile(rb"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})")
 _COUNTS = (("usage", b'"usage"'), ("timings", b'"timings"'))
@@ -57,6 +58,11 @@ class Meter:
     def between_events(self) -> bool:
         """Nothing has passed, or the last event of a stream is whole."""
         return not self._kept or self._kept.endswith(EVENT_ENDS)
+
+    @property
+    def finished(self) -> bool:
+        """A stream has said that it is over: with a last event, a reason why it ends, or an error."""
+        return _FINISHED.search(self._kept) is not None
 
     def counts(self) -> Usage | None:
         """What the child says of its answer; None when it says nothing."""

@@ -166,7 +166,7 @@ class Parking:
             exchange.interrupt = event.set
             exchange.sink.watch(event.set)
             if exchange.ended_by is None:
-                event.wait(self._patience)
+                event.wait(max(0.0, self._patience - exchange.queue_ns / 1e9))  # less what it has waited elsewhere
             self._check(exchange, ticket)
             return ticket
         except BaseException:

@@ -57,6 +57,7 @@ class Warden:
         self._ended[child_id] = now
         self._metrics.wedged.add(endpoint.model)
         self._directory.suspect(endpoint)
+        self._ledger.lose(child_id)
         self._supervisor.put_down(child_id)
         failed = Retryable(ChildWedged(model=endpoint.model))
         for exchange in self._ledger.exchanges():

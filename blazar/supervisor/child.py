@@ -118,7 +118,11 @@ class Child:
 
     def endpoints(self) -> dict[str, Endpoint]:
         """Where what it serves is reached, by place; empty unless it is ready."""
-        if self.state is not State.READY or self.endpoint is None:
+        return self.reached() if self.state is State.READY else {}
+
+    def reached(self) -> dict[str, Endpoint]:
+        """The same while its requests end, too."""
+        if self.state not in (State.READY, State.DRAINING) or self.endpoint is None:
             return {}
         if self.place != ROUTER:
             return {self.place: self.endpoint}

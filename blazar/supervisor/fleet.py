@@ -97,8 +97,8 @@ class Fleet:
                 child.stop(LoadFailed(model=model, reason="it was stopped while it was loading", output=""))
 
     def endpoint_of(self, child_id: str) -> Endpoint | None:
-        """That of a child, or of a router's model, which serves under this id; None when it does not."""
-        return next((endpoint for child in self._children.values() for endpoint in child.endpoints().values()
+        """That of a child, or of a router's model, which serves under this id, if only those who have it; else None."""
+        return next((endpoint for child in self._children.values() for endpoint in child.reached().values()
                      if endpoint.child_id == child_id), None)
 
     def put_down(self, child_id: str) -> None:

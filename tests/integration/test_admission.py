@@ -12,8 +12,10 @@ import pytest
 
 from blazar.supervisor.gateway import LAUNCHER
 from tests.support.daemon import DAEMONS, STUB_GATEWAY
+from tests.support.gateway_under_test import ASK
 from tests.support.shell import BLAZAR
 from tests.support.stub_model import HEAVY
+from tests.support.transports import TRANSPORTS
 from tests.support.waiting import until
 
 CENSUS = Path(__file__).parent.parent / "data" / "census"
@@ -105,7 +107,28 @@ def test_refusals_groups_exclusive_models_and_costs(tmp_path):
         assert machine.loaded == {"alone"}
 
 
-@pytest.mark.parametrize("kind", DAEMONS)
+def test_what_can_never_fit_is_refused_at_once_with_the_numbers_beside_a_busy_model(tmp_path):
+    with Machine(tmp_path, "container-4gib", {"busy": 1, "huge": 9}, launcher=LAUNCHER) as machine:
+        daemon = machine.daemon
+        daemon.play("busy:f32", silent=30)
+        with ThreadPoolExecutor(2) as asking:
+            ask = {"model": "busy", "messages": [{"role": "user", "content": "hi"}], "stream": False}
+            waiting = [asking.submit(daemon.post, "/api/chat", {**ask, "options": {"seed": n}}, 90) for n in (1, 2)]
+            until(lambda: [one for one in daemon.requests("busy:f32") if one["method"] == "POST"], 20)
+            for dialect, (path, body) in ASK.items():
+                began = time.monotonic()
+                status, told = daemon.post(path, {**body, "model": "huge", "stream": dialect == "ollama"})
+                assert status == 507 and time.monotonic() - began < 10, told
+                message = told["error"] if dialect == "ollama" else told["error"]["message"]
+                assert message.startswith("huge:f32 does not fit: it needs 9.0 GiB, and 90% of this machine's "
+                                          "memory is 3.6 GiB; "), message
+                assert "a smaller ctx: 3584 would fit" in message and "blazar fit huge:f32" in message
+            assert machine.loaded == {"busy"} and not [one for one in waiting if one.done()]
+            assert (len(daemon.starts("busy:f32")), daemon.starts("huge:f32")) == (1, [])
+            daemon.kill()
+
+
+@pytest.mark.parametrize("kind", TRANSPORTS)
 def test_memory_that_comes_back_late_is_waited_for(tmp_path, kind):
     with Machine(tmp_path, "laptop-8gb", {"one": 6, "two": 6}, kind) as machine:
         [card] = [gpu for gpu in machine.census["gpus"] if gpu["vendor"] == "nvidia"]

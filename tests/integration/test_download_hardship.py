@@ -227,7 +227,7 @@ def _answers(port):
         return False
 
 
-@pytest.mark.slow
+@pytest.mark.debian
 def test_as_fast_as_curl_and_sha256sum_and_sync_in_little_memory(nginx, tmp_path):
     """At most 1.15 times their time, process start included, the best of three; memory grows 32 MiB at most."""
     need("curl")

@@ -27,7 +27,7 @@ def shell(tmp_path):
         yield shell
 
 
-@pytest.mark.slow
+@pytest.mark.debian
 def test_a_slower_build_is_refused_with_both_figures_while_the_old_one_answers(shell):
     assert shell.ask(MODEL) == 200 and shell.serving() == {"b100"}
     shell.server.release("b200", {"cpu": slow("b200")})
@@ -55,7 +55,7 @@ def test_a_slower_build_is_refused_with_both_figures_while_the_old_one_answers(s
     assert taken.stdout == "b200 (cpu) is in use now; `blazar engine rollback` goes back to b100\n"
 
 
-@pytest.mark.slow
+@pytest.mark.debian
 def test_update_and_rollback_with_two_real_builds(shell):
     """The embedded engine, and a genuine llama-server with its libraries and the links between them."""
     assert shell.ask(MODEL) == 200 and shell.serving() == {"b100"}

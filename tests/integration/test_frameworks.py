@@ -180,6 +180,7 @@ def listed(printed):
     return name
 
 
+@pytest.mark.timeout(400)  # seven programs one after the other, each with much to import
 @pytest.mark.parametrize("more", [[], ["--no-stream"]])
 def test_llm_chats_calls_tools_and_embeds(daemon, calling, llm, more):
     options = ["-o", "num_predict", "12", "-o", "temperature", "0", *more]

@@ -11,6 +11,7 @@ import pytest
 from tests.support.fake_supervisor import eventually
 from tests.support.gateway_under_test import ASK, GatewayUnderTest, post, read_until
 from tests.support.scripted_child import STREAM_HEAD, chunked, delta, event
+from tests.support.transports import TRANSPORTS
 
 AT_ONCE = 0.05
 """Seconds between the client's end and the end of the child's connection."""
@@ -43,7 +44,7 @@ def after_another_request(sock):
     sock.close()
 
 
-@pytest.fixture(scope="module", params=["tcp", "unix"])
+@pytest.fixture(scope="module", params=TRANSPORTS)
 def shared(request, tmp_path_factory):
     with GatewayUnderTest(tmp_path_factory.mktemp("cancel"), {"client_write_timeout_secs": 1},
                           transport=request.param) as gateway:

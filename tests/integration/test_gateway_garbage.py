@@ -10,6 +10,7 @@ from tests.support import exposition
 from tests.support.fake_supervisor import eventually
 from tests.support.gateway_under_test import ASK, MODEL, Answer, GatewayUnderTest, is_error_of, post, read_all
 from tests.support.scripted_child import STREAM_HEAD, chunked, delta, event, hello_world, json_answer
+from tests.support.transports import TRANSPORTS
 
 KEYS = [{"name": "ann", "key": "sk-ann", "max_concurrent": 1, "daily_tokens": 1000000}]
 ANN = {"Authorization": "Bearer sk-ann"}
@@ -59,6 +60,8 @@ DURING = {
              "in the middle of its answer"),
     "too short": (head("text/event-stream", "Content-Length: 9999") + EVENT,
                   head("application/json", "Content-Length: 9999") + b'{"a":', "in the middle of its answer"),
+    "until it closes": (head("text/event-stream") + EVENT, head("application/json") + b'{"choices":[{}',
+                        "in the middle of its answer"),
     "bad chunk": (STREAM_HEAD + chunked(EVENT, last=False) + b"zz\r\n",
                   head("application/json", "Transfer-Encoding: chunked") + b"2\r\n{}\r\nzz\r\n", "rules of HTTP"),
 }
@@ -70,7 +73,7 @@ UNREADABLE = {
 }
 
 
-@pytest.fixture(scope="module", params=["tcp", "unix"])
+@pytest.fixture(scope="module", params=TRANSPORTS)
 def shared(request, tmp_path_factory):
     settings = {"child_header_timeout_secs": 1, "singleflight": False, "keys": KEYS}
     with GatewayUnderTest(tmp_path_factory.mktemp("bad"), settings, transport=request.param) as gateway:
@@ -132,7 +135,7 @@ def test_what_goes_wrong_in_the_middle_is_told_there(gateway, how):
             told = TOLD[dialect] in answer.body and words.encode() in answer.body
             cut = dialect == "openai" and "content-length" in answer.headers  # nothing can be said within a length
             assert told or cut or (answer.status == 502 and words in is_error_of(dialect, answer)), case
-        elif dialect == "openai":
+        elif dialect == "openai" and how != "until it closes":
             assert answer.status == 200 and not answer.body.endswith(b"0\r\n\r\n"), case
             assert len(answer.body) < int(answer.headers.get("content-length", 1 << 30)), "visibly unfinished"
         else:
@@ -148,6 +151,18 @@ def test_events_that_cannot_be_read_are_no_answer(gateway, how):
             answer, line = ask(gateway, dialect, stream)
             assert answer.status == 502 and words in is_error_of(dialect, answer), (dialect, stream, answer)
             assert line["error"] == "child-failed"
+
+
+def test_a_stream_without_its_end_is_no_answer(gateway):
+    """HTTP has it whole, but it says neither why it ends nor that it does."""
+    gateway.child.play = says(STREAM_HEAD + chunked(EVENT))
+    for dialect, stream in CASES:
+        if dialect != "openai":
+            answer, line = ask(gateway, dialect, stream)
+            case = (dialect, stream, answer)
+            assert WHOLE[dialect] not in answer.body and b"in the middle of its answer" in answer.body, case
+            assert (answer.status, line["error"]) == (200 if stream else 502, "child-failed"), case
+            assert not stream or TOLD[dialect] in answer.body, case
 
 
 def test_a_child_that_only_ever_says_that_it_goes_on(gateway):

@@ -4,94 +4,18 @@ import json
 import re
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.support import exposition
-from tests.support.fake_supervisor import endpoint, eventually
-from tests.support.gateway_under_test import ASK, MODEL, GatewayUnderTest, is_error_of, read_all, read_until
+from tests.support.fake_supervisor import eventually
+from tests.support.gateway_under_test import ASK, MODEL, is_error_of, read_all, read_until
+from tests.support.queued import Held, Queued, stream_request
 from tests.support.scripted_child import STREAM_HEAD, ScriptedChild, chunked, delta, events, hello_world, json_answer
 
 DIALECTS = list(ASK)
 BUSY = {"openai": 503, "ollama": 503, "anthropic": 529, "responses": 503}
 KEYS = [{"name": "heavy", "key": "sk-heavy", "weight": 3}, {"name": "light", "key": "sk-light"}]
 POSITION = "x-blazar-queue-position"
-
-
-class Held:
-    """A child that holds what it is asked until `let` lets one through; `at_once` is the most that it held."""
-
-    def __init__(self, play=hello_world):
-        self.held = 0
-        self.at_once = 0
-        self._lock = threading.Lock()
-        self._may = threading.Semaphore(0)
-        self._play = play
-
-    def __call__(self, conversation):
-        with self._lock:
-            self.held += 1
-            self.at_once = max(self.at_once, self.held)
-        assert self._may.acquire(timeout=60)
-        with self._lock:
-            self.held -= 1
-        self._play(conversation)
-
-    def let(self, count=1):
-        self._may.release(count)
-
-
-class Queued(GatewayUnderTest):
-    """One slot; `held` holds whatever comes to it."""
-
-    def __init__(self, folder, config=None, slots=1, **more):
-        super().__init__(folder, {"singleflight": False, **(config or {})}, **more)
-        self.slots = slots
-        self.offer(self.child)
-        self.held = self.child.play = Held()
-        self.asking = ThreadPoolExecutor(16)
-
-    def offer(self, child, number=1):
-        self.supervisor.loadable[MODEL] = endpoint(MODEL, child.address, number, slots=self.slots)
-        if MODEL in self.supervisor.loaded:
-            self.supervisor.loaded[MODEL] = self.supervisor.loadable[MODEL]
-
-    def start(self, dialect="openai", **more):
-        """Ask on a thread; the answer comes as a future."""
-        return self.asking.submit(self.ask, dialect, **more)
-
-    def count(self, name, **labels):
-        told = self.request("GET", "/metrics", headers={"X-Api-Key": "sk-light"})
-        return exposition.value(exposition.read(told.body.decode()), name, **labels)
-
-    @property
-    def parked(self):
-        return int(self.count("blazar_requests_parked", model=MODEL))
-
-    def tokens(self, key):
-        return self.count("blazar_completion_tokens_total", key=key)
-
-    def fill(self, parked=0):
-        """Have the slot held and so many parked; their answers."""
-        answers = [self.start()]
-        eventually(lambda: self.held.held == self.slots)
-        for number in range(parked):
-            answers.append(self.start())
-            eventually(lambda number=number: self.parked == number + 1)
-        return answers
-
-    def __exit__(self, *_):
-        self.held.let(1000)
-        self.asking.shutdown()
-        super().__exit__()
-
-
-def stream_request(dialect):
-    path, body = ASK[dialect]
-    data = json.dumps({**body, "stream": True}).encode()
-    return b"POST %b HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b" % (
-        path.encode(), len(data), data)
 
 
 @pytest.fixture(scope="module")

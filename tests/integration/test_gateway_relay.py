@@ -9,13 +9,14 @@ import pytest
 
 from tests.support.gateway_under_test import MODEL, GatewayUnderTest, is_error_of, post, read_all, read_until
 from tests.support.scripted_child import STREAM_HEAD, chunked, delta, event, json_answer
+from tests.support.transports import TRANSPORTS
 
 ODD_BODY = (b'{  "stream" :false,\n\t"z":1.0e0,"model":"SOLO", "messages":[{"role":"user","content":'
             b'"\\u00e9\\/\\ud83d\\ude00 \xc3\xa9"}],"a":[1 ,2] , "temperature":0.70000000000000000001}\r\n')
 CHAT = "/v1/chat/completions"
 
 
-@pytest.fixture(scope="module", params=["tcp", "unix"])
+@pytest.fixture(scope="module", params=TRANSPORTS)
 def shared(request, tmp_path_factory):
     with GatewayUnderTest(tmp_path_factory.mktemp("relay"), transport=request.param) as gateway:
         yield gateway
@@ -101,13 +102,24 @@ def test_a_child_that_refuses_our_secret_is_no_fault_of_the_caller(gateway):
     assert answer.status == 502 and "secret" in is_error_of("openai", answer)
 
 
-def test_body_until_close(gateway):
+@pytest.mark.parametrize("end", [event(delta(finish="stop")), b"data: 1\n\ndata: [DONE]\n\n"])
+def test_body_until_close(gateway, end):
     def play(talk):
-        talk.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\ndata: 1\n\n")
+        talk.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n" + end)
         talk.close()
     gateway.child.play = play
     answer = gateway.request("POST", CHAT, stream_body())
-    assert answer.body == b"data: 1\n\n" and answer.headers["transfer-encoding"] == "chunked"
+    assert answer.body == end and answer.headers["transfer-encoding"] == "chunked"
+    assert gateway.raw(post(CHAT, stream_body(), version="1.0")).endswith(b"\r\n\r\n" + end)
+
+
+def test_a_whole_json_body_until_close(gateway):
+    def play(talk):
+        talk.send(b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n" + b'{"choices": [ ]}')
+        talk.close()
+    gateway.child.play = play
+    answer = gateway.request("POST", CHAT, ODD_BODY)
+    assert (answer.body, answer.headers["content-length"]) == (b'{"choices": [ ]}', "16")
 
 
 def test_an_http_1_0_client_gets_no_chunks_and_a_close(gateway):

@@ -16,6 +16,7 @@ from tests.support.daemon import ROOT
 from tests.support.fake_supervisor import endpoint, eventually
 from tests.support.gateway_under_test import ASK, MODEL, GatewayUnderTest, is_error_of, post
 from tests.support.scripted_child import ScriptedChild, hello_world
+from tests.support.transports import TRANSPORTS
 
 CHAT = ASK["openai"][0]
 POOLED = 8
@@ -32,7 +33,7 @@ signal.pause()
 """
 
 
-@pytest.fixture(scope="module", params=["tcp", "unix"])
+@pytest.fixture(scope="module", params=TRANSPORTS)
 def where(request, tmp_path_factory):
     """Where the child of that name listens: `where("child")`."""
     folder = tmp_path_factory.mktemp("sockets")
@@ -103,7 +104,7 @@ def test_a_close_that_races_with_the_next_request(gateway, stream):
     assert idler.runs == [f"{stream} {number}" for number in range(60)]
 
 
-@pytest.mark.slow
+@pytest.mark.debian
 def test_a_child_that_closes_after_a_second(shared, where):
     """Requests 0.98, 1.00, 1.02 and 1.50 s after the last, to twenty models at once."""
     gateway = shared.fresh()

@@ -12,6 +12,7 @@ from tests.support import exposition
 from tests.support.fake_supervisor import FakeSupervisor, endpoint, eventually
 from tests.support.gateway_under_test import ASK, MODEL, GatewayUnderTest, is_error_of, post, read_all
 from tests.support.scripted_child import STREAM_HEAD, chunked, delta, event, hello_world
+from tests.support.transports import TRANSPORTS
 
 CASES = [(dialect, stream) for dialect in ASK for stream in (False, True)]
 KEYS = [{"name": "ann", "key": "sk-ann", "max_concurrent": len(CASES)}]
@@ -36,15 +37,22 @@ class Replacing(FakeSupervisor):
         if message["kind"] == "put_down":  # and only then what is asked next, as the real one does
             self.mend()
             self.loaded.clear()
-            self.loadable[MODEL] = endpoint(MODEL, self.loadable[MODEL].address, next(self.numbers))
+            self.loadable[MODEL] = endpoint(MODEL, self.loadable[MODEL].address, next(self.numbers), slots=len(CASES))
         super()._hear(link, message)
 
 
 class Guarded(GatewayUnderTest):
+    """Its child has a slot for each of CASES, so that none is parked."""
+
     supervised = Replacing
 
+    def __init__(self, *args, **more):
+        super().__init__(*args, **more)
+        many = endpoint(MODEL, self.child.address, slots=len(CASES))
+        self.supervisor.loaded[MODEL] = self.supervisor.loadable[MODEL] = many
 
-@pytest.fixture(scope="module", params=["tcp", "unix"])
+
+@pytest.fixture(scope="module", params=TRANSPORTS)
 def shared(request, tmp_path_factory):
     settings = {"child_header_timeout_secs": 1, "sentinel_stall_secs": 1, "singleflight": False, "keys": KEYS}
     with Guarded(tmp_path_factory.mktemp("still"), settings, transport=request.param) as gateway:

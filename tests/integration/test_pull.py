@@ -172,7 +172,7 @@ def test_what_a_person_reads_when_it_cannot_be(shell, reference, env, code, word
     assert models_on_disk(shell) == set()
 
 
-@pytest.mark.slow
+@pytest.mark.debian
 def test_a_kill_at_any_byte_leaves_what_the_next_pull_finishes(shell, file, registry):
     """The whole process group is killed as soon as so many bytes are on the wire; the seed is told on failure."""
     seed = int.from_bytes(os.urandom(4), "big")

@@ -129,13 +129,6 @@ def test_in_the_middle_of_a_response(daemon, kill):
     assert sdk.responses.create(model=MODEL, input="Two.", max_output_tokens=4, previous_response_id=first.id).id
 
 
-def test_at_the_end_of_a_response(daemon, kill):
-    """Once its client has the last event, it is kept."""
-    told = list(client(daemon).responses.create(**{**LONG_RESPONSE, "max_output_tokens": 8}))[-1].response
-    kill()
-    assert told.store is True and client(daemon).responses.retrieve(told.id) == told
-
-
 def test_in_the_middle_of_a_stored_completion(daemon, kill):
     sdk = client(daemon)
     first = sdk.chat.completions.create(model=MODEL, messages=MESSAGES, max_tokens=4, store=True, metadata={"a": "b"})
@@ -151,10 +144,14 @@ def test_in_the_middle_of_a_stored_completion(daemon, kill):
     assert (found.choices[0].message.content, found.metadata) == (first.choices[0].message.content, {"a": "b"})
 
 
-def test_at_the_end_of_a_stored_completion(daemon, kill):
+def test_at_the_end(daemon, kill):
+    """Once its client has the last event, a response is kept, and a completion that is to be stored."""
+    told = list(client(daemon).responses.create(**{**LONG_RESPONSE, "max_output_tokens": 8}))[-1].response
     pieces = list(client(daemon).chat.completions.create(**{**LONG, "max_tokens": 8}, store=True))
     kill()
-    found = client(daemon).chat.completions.retrieve(pieces[0].id)
+    sdk = client(daemon)
+    assert told.store is True and sdk.responses.retrieve(told.id) == told
+    found = sdk.chat.completions.retrieve(pieces[0].id)
     assert found.choices[0].message.content == "".join(piece.choices[0].delta.content or "" for piece in pieces
                                                        if piece.choices)
 

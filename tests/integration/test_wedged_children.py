@@ -11,8 +11,9 @@ import pytest
 
 from blazar.supervisor.gateway import LAUNCHER
 from tests.support import exposition
-from tests.support.daemon import DAEMONS
+from tests.support.daemon import DAEMONS, Daemon
 from tests.support.gateway_under_test import ASK
+from tests.support.transports import TRANSPORTS
 from tests.support.waiting import until
 
 LONG = 90
@@ -32,7 +33,7 @@ CHILDREN = {
 ENDED = {name for name, child in CHILDREN.items() if child[-1] == 2}
 
 
-@pytest.mark.parametrize("transport", ["tcp", pytest.param("unix", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("transport", TRANSPORTS)
 def test_who_is_replaced_and_who_stays(tmp_path, transport):
     with DAEMONS[transport](tmp_path, launcher=LAUNCHER, max_loaded_models=20, child_header_timeout_secs=2,
                             sentinel_stall_secs=1) as daemon:
@@ -52,6 +53,20 @@ def test_who_is_replaced_and_who_stays(tmp_path, transport):
                     assert "Hello there." in ask(daemon, models[name], "openai", False)[1], name
                 assert len(daemon.starts(models[name])) == starts, name
         check_what_is_told(daemon, models)
+
+
+def test_a_child_that_works_stays_while_it_makes_room_for_another(tmp_path):
+    with Daemon(tmp_path, launcher=LAUNCHER, max_loaded_models=1, child_header_timeout_secs=2) as daemon, \
+            ThreadPoolExecutor(2) as threads:
+        works, other = daemon.install("works", silent=LONG, busy="moving"), daemon.install("other")
+        daemon.start()
+        slow = threads.submit(ask, daemon, works, "anthropic", False)
+        until(lambda: any(request["method"] == "POST" for request in daemon.requests(works)), 40)
+        following = threads.submit(ask, daemon, other, "openai", False)
+        until(lambda: daemon.state(works) == "draining", 20)
+        assert slow.result()[0] == 504 and "child_header_timeout_secs" in slow.result()[1]
+        assert following.result()[0] == 200
+        assert "it does nothing" not in daemon.log() and len(daemon.starts(works)) == 1
 
 
 def check_what_is_told(daemon, models):

@@ -82,7 +82,7 @@ def test_at_random_moments_after_the_download(shell):
     assert shell.leftovers() == set()
 
 
-@pytest.mark.slow
+@pytest.mark.debian
 def test_while_the_gate_measures(shell, tmp_path):
     with tempfile.TemporaryDirectory(prefix="bz-") as short:  # an engine's socket in it has a short path
         gate_measures(shell, tmp_path, Path(short))

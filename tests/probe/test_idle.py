@@ -11,6 +11,7 @@ import pytest
 
 from blazar.supervisor.gateway import LAUNCHER
 from tests.support.daemon import DAEMONS
+from tests.support.transports import TRANSPORTS
 from tests.support.waiting import until
 
 EVENT = 'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
@@ -19,7 +20,7 @@ IDLE = 1.0
 MANY = 1 << 20
 
 
-@pytest.fixture(params=DAEMONS)
+@pytest.fixture(params=TRANSPORTS)
 def daemon(request, tmp_path):
     with DAEMONS[request.param](tmp_path, launcher=LAUNCHER) as daemon:
         yield daemon

@@ -10,10 +10,11 @@ import pytest
 
 from blazar.supervisor import processes
 from tests.support.daemon import DAEMONS, Daemon
+from tests.support.transports import TRANSPORTS
 from tests.support.waiting import until
 
 
-@pytest.fixture(params=DAEMONS)
+@pytest.fixture(params=TRANSPORTS)
 def daemon(request, tmp_path):
     with DAEMONS[request.param](tmp_path) as daemon:
         daemon.model = daemon.install("solo")
@@ -85,7 +86,7 @@ def test_worker_killed(daemon):
     assert daemon.get(f"/load/{daemon.model}") == (200, endpoint)
 
 
-@pytest.mark.slow
+@pytest.mark.debian
 @pytest.mark.parametrize("daemon", ["tcp"], indirect=True)
 def test_frozen_worker_is_replaced(daemon):
     daemon.start()

@@ -64,7 +64,7 @@ def assert_whole(paths):
         assert hashlib.sha256(file.read_bytes()).hexdigest() == file.name
 
 
-@pytest.mark.slow
+@pytest.mark.debian
 def test_whatever_was_under_way_is_whole_or_gone(daemon):
     chance = random.Random(5)
     for _ in range(ROUNDS):

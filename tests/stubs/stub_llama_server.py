@@ -20,9 +20,9 @@ The scenario is read from `<model file>.stub.json` when there is one; all keys a
   ctx, slots    what /props says, unless the flags say it; props_delay: seconds until it says it
 
 `chunks` are the pieces of the answer body, written as they are with `pause` seconds between them; a piece may be
-{"pause": s} or {"hex": "0d0a"}. Without `chunks` and `body` the answer is a short chat completion. Each request is
-appended to `<model file>.requests.jsonl` with method, path, headers and the body in hex; each start to
-`<model file>.starts`.
+{"pause": s}, {"until": a file that is there} or {"hex": "0d0a"}. Without `chunks` and `body` the answer is a short chat
+completion. Each request is appended to `<model file>.requests.jsonl` with method, path, headers and the body in hex;
+each start to `<model file>.starts`.
 """
 
 import argparse
@@ -174,6 +174,10 @@ class Handler(BaseHTTPRequestHandler):
         for number, chunk in enumerate(chunks):
             if isinstance(chunk, dict) and "pause" in chunk:
                 time.sleep(chunk["pause"])
+                continue
+            if isinstance(chunk, dict) and "until" in chunk:
+                while not os.path.exists(chunk["until"]):
+                    time.sleep(0.01)
                 continue
             if number:
                 time.sleep(self.stub.play.get("pause", 0))

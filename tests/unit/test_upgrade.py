@@ -129,6 +129,7 @@ def test_another_project_of_that_name_is_left_where_it_is(home, index):
     assert home("--version").stdout == f"blazar {__version__}\n"
 
 
+@pytest.mark.debian
 def test_a_version_may_be_chosen(home, index):
     for version in ("0.0.9", NEWER):
         index.publish("blazar", version, wheel(version=version, files=this_package(version)))
@@ -178,6 +179,7 @@ def test_a_file_of_the_system_is_for_apt(home, tmp_path):
                            "`sudo apt-get update && sudo apt-get install --only-upgrade blazar` does it\n")
 
 
+@pytest.mark.debian
 def test_packages_of_an_extra_in_use_come_along(home, index, tmp_path):
     """The new version needs another engine wheel; the report of pip names it with its hash."""
     site = next((tmp_path / "env").glob("lib/python3*/site-packages"))

@@ -81,9 +81,10 @@ class SingleFlight:
 
 def _identity(exchange: Exchange) -> tuple[Any, ...] | None:
     """The same for requests whose answers may be the same one: the whole body, and what the headers ask for. None for
-    one that needs an answer of its own, such as what is kept for its client under an id of its own."""
+    one that needs an answer of its own, such as what is kept for its client under an id of its own, or of a batch, for
+    which nobody else should wait."""
     knobs, body = exchange.knobs, exchange.body
-    if (exchange.operation not in CHATS or len(body) > LONGEST or exchange.keep is not None
+    if (exchange.operation not in CHATS or len(body) > LONGEST or exchange.keep is not None or exchange.background
             or exchange.payload.get("store") or ASKS_FOR_ITS_OWN in knobs):
         return None
     asked = tuple(sorted((name, repr(value)) for name, value in knobs.items())) if knobs else ()

@@ -30,6 +30,11 @@ class Head:
     length: int | None
     """Bytes of the body, where the head tells them."""
 
+    @property
+    def ends_by_closing(self) -> bool:
+        """The end of its body is that of the connection, so it may as well have broken off."""
+        return self.length is None and not self.chunked
+
 
 def parse_head(raw: bytes) -> Head:
     """The head in `raw`, which ends before the empty line. Raises BadFraming for anything irregular."""

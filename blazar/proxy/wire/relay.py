@@ -61,7 +61,7 @@ class Call:
     def between_events(self) -> bool:
         """Where the pieces so far end, which the client has, an event may begin."""
         head = self.head
-        return head.chunked and head.framing.at_boundary and self.meter.between_events
+        return head.length is None and head.framing.at_boundary and self.meter.between_events
 
     def __enter__(self) -> "Call":
         try:

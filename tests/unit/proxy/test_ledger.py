@@ -75,6 +75,21 @@ def test_a_drain_ends_when_the_supervisor_was_asked_later_and_said_ready(ledger,
     assert ledger.take("m#1")
 
 
+def test_a_child_that_is_ended_serves_nobody_while_it_drains(ledger, clock):
+    said = []
+    ledger.take("m#1")
+    ledger.drain("m#1", lambda: said.append("done"))
+    assert ledger.drains("m#1") and not ledger.drains("m#2")
+    ledger.lose("m#1")
+    assert not ledger.drains("m#1") and not ledger.take("m#1")
+    ledger.give_back("m#1")
+    assert said == ["done"]
+    clock.now += 1
+    assert ledger.take("m#1", confirmed_at=clock.now), "a router's model comes back under its old name"
+    ledger.drain("m#1", lambda: None)
+    assert ledger.drains("m#1")
+
+
 def test_gone_children_are_forgotten_when_long_idle(ledger, clock):
     for child in ("busy#1", "gone#1", "living#1"):
         ledger.take(child)

@@ -36,6 +36,15 @@ def test_the_count_is_found_at_the_end_however_the_bytes_came(end, told, before,
     assert metered(b"x" * before + end, size).counts() == told
 
 
+@pytest.mark.parametrize(("end", "is_finished"), [
+    (STREAM_END, True), (STREAM_END.partition(b"data: [DONE]")[0], True), (b"data: 1\r\n\r\ndata:[DONE]", True),
+    (b'data: {"error":{"message":"x"}}\n\n', True), (b'data: {"content":"x","stop":true}\n\n', True),
+    (b'data: {"delta":{"content":"data: [DONE] \\"finish_reason\\":\\"stop\\""},"finish_reason":null}\n\n', False),
+    (b'data: {"content":"x","stop":false}\n\n', False), (b"", False)])
+def test_whether_a_stream_has_said_that_it_is_over(end, is_finished):
+    assert metered(b"data: {}\n\n" * 1000 + end).finished == is_finished
+
+
 def test_a_long_answer_costs_little_memory():
     meter = metered(b"y" * 10_000_000, 65536)
     assert len(meter._kept) <= 2 * KEPT + 65536 and meter.counts() is None

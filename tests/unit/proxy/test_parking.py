@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import gevent
 import pytest
 
-from blazar.errors import QueueFull, ShuttingDown
+from blazar.errors import QueueFull, QueueTimeout, ShuttingDown
 from blazar.proxy.accounts import Limits
 from blazar.proxy.auth import ApiKey
 from blazar.proxy.exchange import ClientGone, Exchange, Usage
@@ -95,6 +95,18 @@ def test_who_leaves_in_the_moment_of_its_turn_gives_the_slot_on(bench):
     with pytest.raises(ClientGone):
         first.get(timeout=5)
     assert second.get(timeout=5).granted and lot.taken == 1
+
+
+def test_what_it_has_waited_elsewhere_counts(bench):
+    """One whose child died is not patient for as long once more with the next."""
+    lot = bench.parking.lot(PLACE)
+    lot.take()
+    waits = bench.wait(bench.exchange(queue_ns=29_900_000_000), lot)
+    with pytest.raises(QueueTimeout):
+        waits.get(timeout=5)
+    with pytest.raises(QueueTimeout):
+        bench.wait(bench.exchange(queue_ns=31_000_000_000), lot).get(timeout=5)
+    assert not lot.queue and lot.taken == 1
 
 
 def test_an_exchange_that_is_ended_waits_no_longer(bench):

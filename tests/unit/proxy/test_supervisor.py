@@ -39,5 +39,5 @@ def test_a_snapshot_right_behind_the_greeting_is_the_one_that_stays(tmp_path):
         with short_socket_path(path) as address:
             listener.bind(address)
         listener.listen()
-        for _ in range(50):  # who comes first is up to the threads
+        for _ in range(20):  # who comes first is up to the threads
             assert models_after_the_greeting(listener, path) == ["new:q4"]

@@ -20,6 +20,7 @@ from tests.support.shell import Shell
 from tests.support.small_tree import small_tree
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.debian
 ENV = dict(os.environ)
 
 

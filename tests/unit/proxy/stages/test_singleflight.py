@@ -1,0 +1,28 @@
+"""Who follows whom; the rest is tested at the real gateway."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from blazar.proxy.exchange import Exchange, Reply
+from blazar.proxy.stages.singleflight import SingleFlight
+from blazar.telemetry.metrics import Metrics
+
+
+def exchange(**more):
+    made = Exchange(id="x", dialect=SimpleNamespace(name="openai"), operation="chat", asked="m", stream=False,
+                    body=b"{}", payload={}, model="m", **more)
+    made.sink = SimpleNamespace(started=False, gone=False)
+    return made
+
+
+@pytest.mark.parametrize(("leads", "asks"), [(True, False), (False, True), (True, True)])
+def test_nobody_waits_for_a_line_of_a_batch_nor_such_a_line_for_anybody(leads, asks):
+    """It comes after all others, so who followed it would wait for them too."""
+    stage, inner = SingleFlight(True, Metrics()), []
+
+    def while_the_first_is_under_way(first):
+        stage(exchange(background=asks), lambda second: inner.append(second) or Reply(200))
+        return Reply(200)
+    assert stage(exchange(background=leads), while_the_first_is_under_way).status == 200
+    assert len(inner) == 1
