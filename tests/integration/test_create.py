@@ -233,7 +233,7 @@ def test_copies_and_aliases(shell, client):
     ({"from": TINY}, 400, "`model` is missing"),
     ({"model": "../x", "from": TINY}, 400, "not a model name"),
     ({"model": "x"}, 400, "give one of the two"),
-    ({"model": "x", "from": "nobody"}, 404, "not installed"),
+    ({"model": "x", "from": "nobody"}, 404, "not found"),
     ({"model": "x", "from": TINY, "quantize": "q4_0"}, 400, "blazar quantize"),
     ({"model": "x", "from": TINY, "parameters": {"temprature": 1}}, 400, "did you mean temperature"),
     ({"model": "x", "from": TINY, "parameters": {"temperature": "hot"}}, 400, "must be a number"),
