@@ -27,6 +27,7 @@ from blazar.cli.commands.rm import Rm
 from blazar.cli.commands.rpc import Rpc
 from blazar.cli.commands.run import Run
 from blazar.cli.commands.serve import Serve
+from blazar.cli.commands.service import Service
 from blazar.cli.commands.show import Show
 from blazar.cli.commands.stop import Stop
 from blazar.cli.commands.upgrade import Upgrade
@@ -34,9 +35,9 @@ from blazar.cli.context import Context
 from blazar.cli.output import Output
 from blazar.errors import BlazarError
 
-VERBS: tuple[Command, ...] = (Serve(), Pull(), Create(), List(), Show(), Ps(), Requests(), Run(), Stop(), Cp(), Rm(),
-                              Quantize(), Fit(), Explain(), Bench(), Engine(), Rpc(), Keys(), Config(), Doctor(),
-                              Upgrade())
+VERBS: tuple[Command, ...] = (Serve(), Service(), Pull(), Create(), List(), Show(), Ps(), Requests(), Run(), Stop(),
+                              Cp(), Rm(), Quantize(), Fit(), Explain(), Bench(), Engine(), Rpc(), Keys(), Config(),
+                              Doctor(), Upgrade())
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
