@@ -23,7 +23,7 @@ def stopping(seconds: float) -> str:
 
 
 def watchdog_pause(env: Mapping[str, str], pid: int) -> float | None:
-    """Seconds between two signs of life, a third of what systemd waits for one; None when it waits for none of `pid`."""
+    """Seconds between two signs of life, a third of what systemd waits for one; None when `pid` owes it none."""
     if env.get("WATCHDOG_PID", str(pid)) != str(pid):
         return None
     try:

@@ -1,7 +1,5 @@
 """`blazar service`: the daemon as a service of systemd."""
 
-import argparse
-
 from blazar.cli.command import CommandGroup
 from blazar.cli.service.install import Install
 from blazar.cli.service.logs import Logs

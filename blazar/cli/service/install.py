@@ -15,8 +15,8 @@ from blazar.errors import ServiceRefused
 class Install(Command):
     name = "install"
     help = "Have systemd run the daemon from now on"
-    about = ("Works with systemd on this machine. As root, for the machine: the unit of the system's package, or one in "
-             "/etc/systemd/system that runs this very Blazar as the user blazar. Otherwise for you, in "
+    about = ("Works with systemd on this machine. As root, for the machine: the unit of the system's package, or one "
+             "in /etc/systemd/system that runs this very Blazar as the user blazar. Otherwise for you, in "
              "~/.config/systemd/user. It is started at once, and at each boot or login.")
     examples = ("blazar service install", "sudo blazar service install", "blazar service install --no-start")
 

@@ -10,8 +10,8 @@ from blazar.cli.context import Context
 class Logs(Command):
     name = "logs"
     help = "Show what the service has written into the journal"
-    about = ("Works with systemd on this machine, by journalctl. Reading the journal of the machine's service takes root, "
-             "or the group systemd-journal.")
+    about = ("Works with systemd on this machine, by journalctl. Reading the journal of the machine's service takes "
+             "root, or the group systemd-journal.")
     examples = ("blazar service logs", "blazar service logs --lines 500", "blazar service logs --follow")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:

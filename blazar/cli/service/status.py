@@ -21,8 +21,8 @@ ENDINGS = {"2": "its configuration was refused: `blazar config check` says why",
 class Status(Command):
     name = "status"
     help = "Tell what systemd knows of the daemon"
-    about = ("Works with systemd on this machine. The exit code is 0 when the service is active, 4 when not. `blazar ps` "
-             "tells what the daemon itself does.")
+    about = ("Works with systemd on this machine. The exit code is 0 when the service is active, 4 when not. `blazar "
+             "ps` tells what the daemon itself does.")
     examples = ("blazar service status", "blazar service status --json")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -66,8 +66,8 @@ def find(env: Mapping[str, str], to_install: bool = False) -> Systemd:
     named = env.get("BLAZAR_SYSTEMCTL")
     program = shutil.which(named or "systemctl", path=env.get("PATH"))
     if program is None:
-        raise ServiceRefused(reason=f"there is no program {named or 'systemctl'}",
-                             remedy="correct BLAZAR_SYSTEMCTL" if named else "`blazar serve` runs the daemon without it")
+        remedy = "correct BLAZAR_SYSTEMCTL" if named else "`blazar serve` runs the daemon without systemd"
+        raise ServiceRefused(reason=f"there is no program {named or 'systemctl'}", remedy=remedy)
     home = Path(env.get("XDG_CONFIG_HOME") or Path(env.get("HOME") or "/") / ".config")
     own = home / "systemd" / "user"
     of_user = os.geteuid() != 0 and (to_install or (own / UNIT).exists())

@@ -41,8 +41,8 @@ def systemctl(tmp_path):
 
 @pytest.fixture
 def env(tmp_path, systemctl):
-    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(ROOT), "BLAZAR_KEYS": "ann:secret-of-ann",
-            "BLAZAR_SYSTEMCTL": str(systemctl)}
+    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(ROOT),
+            "BLAZAR_KEYS": "ann:secret-of-ann", "BLAZAR_SYSTEMCTL": str(systemctl)}
 
 
 def run(env, *words, code="from blazar.cli.main import main; raise SystemExit(main())"):
@@ -70,7 +70,8 @@ def test_a_person_gets_a_unit_of_their_own(env, systemctl, tmp_path):
     done = as_somebody(env, "install")
     assert done.returncode == 0, done.stderr
     unit = (tmp_path / ".config/systemd/user/blazar.service").read_text()
-    assert [line for line in unit.splitlines() if line.startswith(("ExecStart", "Environment", "User", "WantedBy"))] == [
+    told = ("ExecStart", "Environment", "User", "WantedBy")
+    assert [line for line in unit.splitlines() if line.startswith(told)] == [
         f"ExecStart={sys.executable} -P -m blazar.cli.main serve", f"Environment=PYTHONPATH={ROOT}",
         "WantedBy=default.target"]
     assert [call["words"] for call in calls(systemctl)] == [
@@ -124,11 +125,10 @@ def test_logs_come_from_the_journalctl_beside_it(env, systemctl):
 def test_what_systemd_refuses_is_told_in_its_words(env, systemctl):
     play(systemctl, code=1, error="System has not been booted with systemd as init system\nCan't operate.")
     done = run(env, "status")
-    assert done.returncode == 1 and done.stderr == (
-        "blazar: the service cannot be managed: `systemctl show blazar.service --property=LoadState,ActiveState,SubState,"
-        "Result,UnitFileState,FragmentPath,MainPID,NRestarts,MemoryCurrent,ActiveEnterTimestamp,StatusText,"
-        "ExecMainStatus` ended with 1: System has not been booted with systemd as init system / Can't operate.; `blazar "
-        "serve` runs the daemon without systemd\n")
+    assert done.returncode == 1
+    assert done.stderr.startswith("blazar: the service cannot be managed: `systemctl show blazar.service --property=")
+    assert done.stderr.endswith("` ended with 1: System has not been booted with systemd as init system / Can't operate.; "
+                                "`blazar serve` runs the daemon without systemd\n")
 
 
 def test_without_systemctl_or_with_a_broken_configuration(env, tmp_path, systemctl):

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,7 @@ def test_times_and_codes_are_those_of_the_daemon():
 
 def test_every_directive_of_the_hardening_has_its_reason():
     hardening = SHIPPED.read_text().partition("# ---- Hardening")[2].partition("# Left out")[0].splitlines()
-    bare = [line for before, line in zip(hardening, hardening[1:], strict=False)
+    bare = [line for before, line in pairwise(hardening)
             if line and not line.startswith("#") and not before]
     assert bare == []
 
