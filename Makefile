@@ -1,12 +1,13 @@
-# The commands to know: run, smoke, test, test-engines, test-frameworks, lint, docs-check, man, package-check, bench, memory, clean. `make` alone lists them.
+# The commands to know: run, smoke, test, test-engines, test-frameworks, lint, docs-check, man, package-check, bench, memory,
+# clean. `make` alone lists them.
 # Two environments, each renewed only when setup.cfg changed: .venv for running, with the `test` extra on top for tests.
 
 PYTHON ?= python3
 BIN := .venv/bin
 DEBIAN_PYTHON ?= /usr/bin/python3
 
-.PHONY: help run smoke test test-venv test-debian test-engines test-frameworks lint docs-check man package-check bench bench-quick \
-	bench-cost bench-soak memory soak clean
+.PHONY: help run smoke test test-venv test-debian test-engines test-frameworks lint docs-check man package-check bench \
+	bench-quick bench-cost bench-soak memory soak clean
 
 help:
 	@echo 'make run         install into .venv, start Blazar with a small model, show one answer, keep serving'

@@ -128,8 +128,8 @@ def test_what_systemd_refuses_is_told_in_its_words(env, systemctl):
     assert done.returncode == 1
     assert done.stderr.startswith("blazar: the service cannot be managed: `systemctl show blazar.service --property=")
     assert done.stderr.endswith(
-        "` ended with 1: System has not been booted with systemd as init system / Can't operate.; `blazar serve` runs the "
-        "daemon without systemd\n")
+        "` ended with 1: System has not been booted with systemd as init system / Can't operate.; `blazar serve` runs "
+        "the daemon without systemd\n")
 
 
 def test_without_systemctl_or_with_a_broken_configuration(env, tmp_path, systemctl):
