@@ -180,8 +180,8 @@ chat
 stop
 if [ "${UNIT:-yes}" = yes ]; then
     step "the unit suite against the installed files"
-    within apt-get install -y -qq --no-install-recommends openssl procps python3-argparse-manpage python3-pytest \
-        python3-pytest-timeout >/dev/null 2>&1
+    within apt-get install -y -qq --no-install-recommends groff-base openssl procps python3-argparse-manpage \
+        python3-pytest python3-pytest-timeout >/dev/null 2>&1
     mkdir "$ROOT/source"
     git ls-files -z | tar --create --null --files-from=- | tar --extract --directory="$ROOT/source"
     within sh -c 'cd /source && debian/tests/unit'
