@@ -37,7 +37,7 @@ def page(settings: Mapping[str, Setting] = SETTINGS, active: frozenset[str] = AC
     for section, title in SECTIONS.items():
         members = {name: one for name, one in settings.items() if one.section == section and name in active}
         if members:
-            lines.append(f".SH {_text(title).upper()}")
+            lines.append(f".SH {_text((title or section).upper())}")
             for name, setting in members.items():
                 lines += _entry(name, setting)
     lines.append(".SH FIELDS OF TABLES")
@@ -67,8 +67,8 @@ def _environment(settings: Mapping[str, Setting]) -> Iterator[str]:
         for variable in setting.variables:
             yield from (".TP", rf"\fB{_text(variable)}\fR",
                         _text(f"{'adds to' if setting.env_adds else 'sets'} {setting.name}"))
-    for variable in VARIABLES.values():
-        yield from (".TP", rf"\fB{_text(variable.name)}\fR", _text(variable.doc))
+    for one in VARIABLES.values():
+        yield from (".TP", rf"\fB{_text(one.name)}\fR", _text(one.doc))
 
 
 def _text(text: str) -> str:

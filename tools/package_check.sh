@@ -1,8 +1,8 @@
 #!/bin/bash
 # The Debian package from its build to its purge, in a clean Debian 12 of its own: `make package-check`, as root.
 #
-# Needs debootstrap, dpkg-dev with the build dependencies of debian/control, lintian, iproute2 and a way to Debian's
-# mirror and to PyPI. The clean root is kept in build/package/ for the next time. UNIT=no leaves out the unit suite,
+# Needs debootstrap, dpkg-dev with the build dependencies of debian/control, lintian, iproute2, python3-seccomp, systemd,
+# and a way to Debian's mirror and to PyPI. The clean root is kept in build/package/ for the next time. UNIT=no leaves out the unit suite,
 # MIRROR names another mirror.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,13 +20,8 @@ step() { echo; echo "== $* (at ${SECONDS} s)"; }
 fail() { echo "package_check: $*" >&2; exit 1; }
 within() { chroot "$ROOT" "$@"; }
 
-# As the service: its user, its environment, its working directory, no way to more rights.
-as_service() {
-    local environment
-    read -ra environment < <(sed -n 's/^Environment=//p' "$UNIT_FILE")
-    chroot "$ROOT" setpriv --reuid blazar --regid blazar --init-groups --no-new-privs \
-        env -i PATH=/usr/bin:/bin HOME=/var/lib/blazar PIP_NO_INDEX=1 PIP_FIND_LINKS=/wheels "${environment[@]}" "$@"
-}
+# As the service: its user, its environment, the system calls it may make.
+as_service() { PIP_NO_INDEX=1 PIP_FIND_LINKS=/wheels /usr/bin/python3 tools/as_unit.py "$ROOT" "$UNIT_FILE" "$@"; }
 
 clean_up() {
     [ -z "$DAEMON" ] || kill -KILL "$(pgrep -P "$DAEMON")" "$DAEMON" 2>/dev/null || true
