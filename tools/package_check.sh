@@ -25,7 +25,7 @@ as_service() { PIP_NO_INDEX=1 PIP_FIND_LINKS=/wheels /usr/bin/python3 tools/as_u
 
 clean_up() {
     [ -z "$DAEMON" ] || kill -KILL "$(pgrep -P "$DAEMON")" "$DAEMON" 2>/dev/null || true
-    for place in /wheels /dev /proc ''; do umount -q "$ROOT$place" || true; done
+    umount -q --recursive --lazy "$ROOT" || true  # what an interruption has left running may still use it
     mountpoint -q "$ROOT" || rm -rf --one-file-system "$WORK"
 }
 trap clean_up EXIT
