@@ -14,12 +14,14 @@ class BlazarError(Exception):
     slug = "error"
     status = 500
     exit_code = 1
+    usual_pause: float | None = None
+    """Seconds after which a client may try again, where the error does not know better."""
 
     def __init__(self, message: str | None = None, *, retry_after: float | None = None,
                  **facts: Any) -> None:
         template = " ".join((type(self).__doc__ or "{message}").split())
         self.message = message if message is not None else template.format(**facts)
-        self.retry_after = retry_after
+        self.retry_after = retry_after if retry_after is not None else self.usual_pause
         """Seconds after which a client may try again, or None."""
         super().__init__(self.message)
 
@@ -125,6 +127,14 @@ class DatabaseUnusable(BlazarError):
     """the database {path} cannot be used: {reason}; {remedy}"""
 
     slug = "database-unusable"
+
+
+class DatabaseLocked(DatabaseUnusable):
+    """the database {path} cannot be used: {reason}; {remedy}"""
+
+    slug = "database-locked"
+    status = 503
+    usual_pause = 5.0
 
 
 # -- models ------------------------------------------------------------------------------------------
@@ -978,6 +988,7 @@ class SupervisorGone(BlazarError):
 
     slug = "supervisor-gone"
     status = 503
+    usual_pause = 2.0
 
 
 class LinkClosed(SupervisorGone):

@@ -12,15 +12,17 @@ from typing import ParamSpec, TypeVar
 
 import peewee
 
-from blazar.errors import BlazarError, DatabaseUnusable
+from blazar.errors import BlazarError, DatabaseLocked, DatabaseUnusable
 
-BUSY_TIMEOUT = 10.0
-"""Seconds to wait for another process's transaction before giving up."""
+BUSY_TIMEOUT = 5.0
+"""Seconds to wait for another process's transaction before giving up; the gateway waits longer for an answer."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 database = peewee.SqliteDatabase(None)
+
+LOCKED = "locked"
 
 REMEDIES = (
     # what SQLite says, what it means, what to do
@@ -30,7 +32,7 @@ REMEDIES = (
     ("readonly", "it may not be written", "run this as the user who owns it, or choose another `--data-dir`"),
     ("unable to open", "it cannot be opened", "see that its folder exists and is yours to write, or choose another "
                                               "`--data-dir`"),
-    ("locked", f"another program kept it locked for {BUSY_TIMEOUT:.0f} s", "end that program, then try again"),
+    (LOCKED, f"another program kept it locked for {BUSY_TIMEOUT:.0f} s", "end that program, then try again"),
     ("full", "the disk is full", "free some space, then try again"),
     ("disk i/o", "the disk failed or is full", "look at the disk and its free space, then try again"),
     ("no such", "its tables are not those of this Blazar", "start `blazar serve` once, which brings it up to date"),
@@ -79,10 +81,19 @@ def _told(method: Callable[P, R], begin: str) -> Callable[P, R]:
         try:
             with database.atomic(begin):
                 return method(*args, **kwargs)
+        except DatabaseUnusable:  # of a method within this one, which may not close what is in use here
+            _begin_anew()
+            raise
         except (peewee.PeeweeException, sqlite3.Error) as error:
-            close_database()
+            _begin_anew()
             raise in_words(Path(database.database), error) from error
     return told
+
+
+def _begin_anew() -> None:
+    """Close this thread's connection after a failure, once no transaction is open in it."""
+    if not database.in_transaction():
+        close_database()
 
 
 def in_words(path: Path, error: Exception) -> BlazarError:
@@ -90,5 +101,6 @@ def in_words(path: Path, error: Exception) -> BlazarError:
     text = str(error)
     for sign, reason, remedy in REMEDIES:
         if sign in text.lower():
-            return DatabaseUnusable(path=path, reason=reason, remedy=remedy)
+            kind = DatabaseLocked if sign == LOCKED else DatabaseUnusable
+            return kind(path=path, reason=reason, remedy=remedy)
     return DatabaseUnusable(path=path, reason=text, remedy="try again, and report it if it stays so")

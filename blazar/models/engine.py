@@ -4,7 +4,7 @@ from typing import Any
 
 import peewee
 
-from blazar.models.base import Table, query
+from blazar.models.base import Table, change, query
 
 
 class Engine(Table):
@@ -68,7 +68,7 @@ class Engine(Table):
         cls.replace(**row).execute()
 
     @classmethod
-    @query
+    @change
     def activate(cls, kind: str, tag: str) -> bool:
         """Make that build the one in use, in place of any other; False, and no change, when it is not there."""
         mine = (cls.kind == kind) & (cls.tag == tag)

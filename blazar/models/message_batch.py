@@ -12,7 +12,7 @@ import peewee
 
 from blazar.control import KEPT_DAYS
 from blazar.errors import MessageBatchesFull
-from blazar.models.base import Table, query
+from blazar.models.base import Table, change, query
 from blazar.units import format_bytes
 
 LIFETIME = 86400
@@ -45,7 +45,7 @@ class MessageBatch(Table):
         table_name = "message_batch"
 
     @classmethod
-    @query
+    @change
     def put(cls, owner: str, id: str, requests: Sequence[tuple[str, str]], now: float, most: int = MOST,
             most_bytes: int = MOST_BYTES) -> Row:
         """Keep a new batch of (custom_id, body), and forget those that ended long ago. Raises MessageBatchesFull."""
@@ -99,7 +99,7 @@ class MessageBatch(Table):
         return cls._row(cls.owner == owner, cls.id == id)
 
     @classmethod
-    @query
+    @change
     def forget(cls, owner: str, id: str) -> Row | None:
         """Remove a batch that has ended; the row is what was found, ended or not."""
         row = cls._row(cls.owner == owner, cls.id == id)

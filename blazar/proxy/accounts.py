@@ -1,8 +1,8 @@
 """What each API key has used, against its limits.
 
 Requests and tokens a minute slide: what counts now is what happened in the last WINDOW seconds of CLOCK_MONOTONIC.
-Tokens a day begin anew at midnight UTC. Tokens are reserved when an attempt begins, as an estimate, and settled with
-the real count when it ends; the estimate counts until then, the real count from then on.
+Tokens a day begin anew at midnight UTC. A request's tokens are reserved, as an estimate, in the moment in which it is
+let in, and until it has ended; what its attempts have really used counts from when each of them ends.
 
 What is counted is told to the supervisor as rows: the key, day and model, the counts, and the steps of the window in
 which they came. The supervisor tells them to the next worker, and to others that run at the same time.
@@ -96,7 +96,7 @@ class Account:
         return self.limits.weight
 
     def enter(self, tokens: int, model: str = "") -> None:
-        """Count a request that expects to use so many tokens; `leave` follows when it has ended.
+        """Count a request and reserve the tokens that it may use; `leave` follows when it has ended.
 
         Raises QuotaExceeded, and then nothing was counted. A request that is larger than a whole limit is let in when
         nothing else counts against it.
@@ -118,18 +118,16 @@ class Account:
         step = step_at(now)
         self._requests.add(step, 1)
         self._concurrent += 1
+        self._reserved += tokens
         self._tally(model).add(step, 1, 0, 0)
 
-    def leave(self) -> None:
+    def leave(self, tokens: int) -> None:
+        """A request that was let in with so many tokens reserved has ended."""
         self._concurrent -= 1
+        self._reserved -= tokens
 
-    def reserve(self, tokens: int) -> None:
-        """Let an attempt's estimate count; `settle` follows."""
-        self._reserved += tokens
-
-    def settle(self, reserved: int, prompt: int, completion: int, model: str = "") -> None:
-        """Let the real count of an attempt count in place of what was reserved for it."""
-        self._reserved -= reserved
+    def spend(self, prompt: int, completion: int, model: str = "") -> None:
+        """Count what an attempt has really used."""
         used = prompt + completion
         if used:
             step = step_at(self._clock())
@@ -146,11 +144,10 @@ class Account:
         """Seconds until all of it is there again."""
         return self._requests.clears(self._clock())
 
-    def left(self, expected: int = 0) -> tuple[int, int, int, bool]:
-        """What is left once a request that was let in has reserved what it expects: of `rpm`, where there is that
-        limit; and of `tpm` or `daily_tokens`, where there is either: the one that is nearer its end, its rest, whether
-        it is the day's."""
-        limits, now, taken = self.limits, self._clock(), self._reserved + expected
+    def left(self) -> tuple[int, int, int, bool]:
+        """What is left, what is reserved taken off: of `rpm`, where there is that limit; and of `tpm` or
+        `daily_tokens`, where there is either: the one that is nearer its end, its rest, whether it is the day's."""
+        limits, now, taken = self.limits, self._clock(), self._reserved
         requests = limit = tokens = 0
         if limits.rpm is not None:
             requests = limits.rpm - self._requests.total(now)

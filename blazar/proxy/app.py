@@ -49,14 +49,15 @@ class Application:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         facts = environ.get(FACTS) or HeadFacts(environ)
         request = environ[REQUEST] = Request(environ, self._terms, facts)
-        if facts.cors is None:
+        mark = self.gateway.keys.mark
+        if facts.checked is not mark:
             try:
                 self.gateway.hosts.check(facts.host)
             except HostRefused as error:
                 self.refuse(request, error, dialect_of(request.path))
                 self._count(request)
                 return _handled(environ, request)
-            facts.cors = self.gateway.cors.headers(facts.headers.get("origin"))
+            facts.cors, facts.checked = self.gateway.cors.headers(facts.headers.get("origin")), mark
         answer = self._falcon(environ, start_response)
         self._count(request)
         return _handled(environ, request) if request.sink.started or request.sink.gone else answer

@@ -269,8 +269,8 @@ class Exchange:
     """Tokens that the model can read; 0 when unknown."""
     prompt_tokens: int = 0
     """Tokens of the prompt, where they were counted before it was sent; else 0."""
-    expected_tokens: int = 0
-    """What an attempt may use, by an estimate; reserved for the API key while it runs."""
+    answer_limit: int = 0
+    """Tokens that the child is allowed for its answer, where not the request alone says so; else 0."""
     usage: Usage | None = None
     """What this attempt used; None when the child did no work for it."""
     endpoint: Endpoint | None = None

@@ -106,7 +106,7 @@ class Gateway:
         self._warden = Warden(ledger, directory, supervisor, self.metrics,
                               float(config.sentinel_stall_secs) if config.sentinel else 0.0)
         patience = float(config.queue_timeout_secs)
-        self.parking = Parking(config.max_queued, patience, self.keys.lightest(), ledger.now, self.metrics)
+        self.parking = Parking(config.max_queued, patience, self.keys.lightest, ledger.now, self.metrics)
         self.metrics.parked.read = self.parking.waiting
         ready = Readiness(supervisor, directory, ledger, self.parking,
                           patience + (config.model_load_timeout_secs or LONGEST_LOAD), self.metrics)
@@ -155,6 +155,7 @@ class Gateway:
         self.keys.replace(entries)
         self.ledger.accounts.open(self.keys.limits())
         self.hosts.keyed = self.keys.active
+        self.background.rested()
 
     def pipeline(self, names: frozenset[str], last: Forward) -> Forward:
         """The named stages around `last`."""

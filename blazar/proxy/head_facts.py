@@ -41,8 +41,10 @@ class HeadFacts:
         self.expects: bool = environ.get(EXPECTS, "").lower() == "100-continue"
         self.old = environ.get("SERVER_PROTOCOL") == "HTTP/1.0"
         self.closing = "close" in headers.get("connection", "").lower()
-        self.cors: tuple[tuple[str, str], ...] | None = None
-        """What a browser is told about the page that sent this; None until the application has looked at the host."""
+        self.cors: tuple[tuple[str, str], ...] = ()
+        """What a browser is told about the page that sent this, once the application has looked at the host."""
+        self.checked: Any = None
+        """The mark of the key ring at that time: what may be asked without a key depends on whether there are any."""
         self.keys: Any = None
         """The mark of the key ring when it found the API key, so that it looks again once its keys are others."""
         self.api_key: Any = None

@@ -95,7 +95,8 @@ def expected_tokens(exchange: Exchange) -> int:
     if exchange.inputs is not None:
         return prompt_estimate(exchange)
     prompt, answers = prompt_estimate(exchange), _positive(exchange.payload.get("n")) or 1
-    expected = prompt + answers * (_most_completion(exchange.payload) or UNLIMITED_COMPLETION)
+    limit = _positive(exchange.answer_limit) or _most_completion(exchange.payload) or UNLIMITED_COMPLETION
+    expected = prompt + answers * limit
     return min(expected, answers * exchange.context_length) if exchange.context_length else expected
 
 

@@ -95,13 +95,13 @@ class Lot:
 
 class Parking:
     """`limit` is how many may wait for one model, for a slot or for its load; `patience` the seconds after which those
-    who wait for a slot are refused; `lightest` the least weight of an API key."""
+    who wait for a slot are refused; `lightest` tells the least weight of an API key."""
 
-    def __init__(self, limit: int, patience: float, lightest: float, clock: Callable[[], float],
+    def __init__(self, limit: int, patience: float, lightest: Callable[[], float], clock: Callable[[], float],
                  metrics: Metrics) -> None:
         self._limit = limit
         self._patience = patience
-        self._batch_weight = lightest * BATCH_SHARE
+        self._lightest = lightest
         self._clock = clock
         self._metrics = metrics
         self._lots: dict[str, Lot] = {}
@@ -186,7 +186,7 @@ class Parking:
 
     def _line(self, exchange: Exchange) -> tuple[str, float]:
         if exchange.background:
-            return BATCHES, self._batch_weight
+            return BATCHES, self._lightest() * BATCH_SHARE
         return key_of(exchange), 1.0 if exchange.api_key is None else exchange.api_key.limits.weight
 
     def _check(self, exchange: Exchange, ticket: Ticket) -> None:

@@ -30,7 +30,7 @@ ORDER = (
     "singleflight",  # identical requests, asked at the same time, get one answer
     # once for each attempt
     "retry",      # at most one more attempt, only before any byte
-    "charge",     # tokens reserved, then settled with the real count
+    "charge",     # the tokens that it has really used
     "resolve",    # which endpoint
     "preflight",  # does the prompt fit
     "lease",      # ready, and a lease of it: for what takes no slot

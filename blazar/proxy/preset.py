@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from blazar.proxy.aliases import Alias, fill, is_system
+from blazar.proxy.aliases import LIMITS, Alias, fill, is_system
 from blazar.proxy.dialects.ollama_options import options
 from blazar.proxy.exchange import Exchange
 from blazar.proxy.json import dumps
@@ -39,6 +39,7 @@ class Preset:
             exchange.payload = asked
         else:
             exchange.stops = tuple(asked.get("stop") or ())
+            exchange.answer_limit = next((asked[name] for name in LIMITS if isinstance(asked.get(name), int)), 0)
 
 
 def complete(asked: dict[str, Any], defaults: Mapping[str, Any]) -> None:

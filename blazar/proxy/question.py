@@ -53,7 +53,7 @@ def question_of(exchange: Exchange, asked: dict[str, Any], *more: str) -> Questi
     fields["messages"] = [*turns[:-1], {**last, "content": rest}]
     key = exchange.api_key
     knobs = sorted((name, repr(value)) for name, value in exchange.knobs.items() if name != "x-blazar-cache")
-    whole = [None if key is None else [key.name], exchange.model, more, knobs, fields]
+    whole = [None if key is None else key.digest.hex(), exchange.model, more, knobs, fields]
     options = asked.get("stream_options")
     return Question(text, hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).digest(),
                     isinstance(options, dict) and bool(options.get("include_usage")))

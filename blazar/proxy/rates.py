@@ -20,15 +20,15 @@ RATE_HEADERS = (*_OPENAI, *(name for names in _ANTHROPIC.values() for name in na
 MINUTE = "1m0s"
 
 
-def rate_headers(account: Account, dialect: str, counted: bool = False, expected: int = 0) -> list[Header]:
+def rate_headers(account: Account, dialect: str, counted: bool = False) -> list[Header]:
     """The headers for an answer in this dialect.
 
-    `counted`: to a request that was let in at this moment, and is about to reserve `expected` tokens. What it takes is
-    there again in a minute, which needs no reckoning.
+    `counted`: to a request that was let in at this moment. What it takes is there again in a minute, which needs no
+    reckoning.
     """
     headers: list[Header] = []
     limits, ours = account.limits, dialect == "anthropic"
-    requests, limit, tokens, of_day = account.left(expected)
+    requests, limit, tokens, of_day = account.left()
     if limits.rpm is not None:
         reset = WINDOW if counted else account.requests_reset()
         headers += ((LIMIT_REQUESTS, str(limits.rpm)), (LEFT_REQUESTS, str(requests)),

@@ -81,7 +81,7 @@ class Request:
     @property
     def cors(self) -> tuple[tuple[str, str], ...]:
         """What a browser is told about the page that sent this."""
-        return self.facts.cors or ()
+        return self.facts.cors
 
     @property
     def length(self) -> int:
@@ -157,7 +157,7 @@ class Request:
 
     def plain_headers(self) -> list[tuple[str, str]]:
         """Those, without what is left of the limits: stage `quota` adds that once the request is counted."""
-        return [("X-Request-Id", self.id), *(self.facts.cors or ())]
+        return [("X-Request-Id", self.id), *self.facts.cors]
 
     def _too_large(self) -> BodyTooLarge:
         return BodyTooLarge(limit=format_bytes(self._terms.max_body))

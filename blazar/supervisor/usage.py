@@ -7,8 +7,7 @@ A gateway worker that starts is told both, so limits of a minute outlive the wor
 import logging
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -35,11 +34,14 @@ class Usage:
         self._minutes = Minutes(clock)
         self._day = ""
         self._tokens: dict[str, int] = {}
-        self._pending: deque[dict[str, Any]] = deque()
-        """What is not in the database yet."""
+        self._pending: dict[tuple[str, ...], dict[str, Any]] = {}
+        """What is not in the database yet: a row for each key, day and model, however long that lasts."""
+        self._one_gatherer = threading.Lock()
         self._writing = False
         """Whether a thread is about to write, or a timer runs until the next one is."""
         self._one_writer = threading.Lock()
+        self._trouble = ""
+        """Why the last attempt to write failed."""
 
     def read(self) -> None:
         """Once, at boot: the tokens of this day."""
@@ -62,7 +64,7 @@ class Usage:
                 used = row["prompt_tokens"] + row["completion_tokens"]
                 self._tokens[row["key"]] = self._tokens.get(row["key"], 0) + used
         if rows:
-            self._pending.extend(rows)
+            self._gather(rows)
             self._write()
 
     def _write(self) -> None:
@@ -73,11 +75,16 @@ class Usage:
 
     def _written(self, _: Any, error: BlazarError | None) -> None:
         self._writing = False
+        former, self._trouble = self._trouble, str(error or "")
         if error is not None:
-            log.warning("the use of API keys could not be noted, and will be later: %s", error)
+            if self._trouble != former:
+                log.warning("the use of API keys could not be noted, and will be later: %s", error)
             self._writing = True
             self._later(RETRY, self._try_again)
-        elif self._pending:
+            return
+        if former:
+            log.info("the use of API keys is noted again")
+        if self._pending:
             self._write()
 
     def _try_again(self) -> None:
@@ -94,12 +101,20 @@ class Usage:
     def flush(self) -> None:
         """Write what is not in the database yet; from any thread, and once more before the daemon ends."""
         with self._one_writer:
-            rows = []
-            while self._pending:
-                rows.append(self._pending.popleft())
+            with self._one_gatherer:
+                taken, self._pending = self._pending, {}
             try:
-                if rows:
-                    ApiUsage.add(rows)
+                if taken:
+                    ApiUsage.add(taken.values())
             except BlazarError:
-                self._pending.extendleft(reversed(rows))
+                self._gather(taken.values())
                 raise
+
+    def _gather(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Add rows to what is not in the database yet; from any thread."""
+        with self._one_gatherer:
+            for row in rows:
+                names = {name: row[name] for name in NAMES}
+                here = self._pending.setdefault((*names.values(),), {**names, **dict.fromkeys(COUNTS, 0)})
+                for name in COUNTS:
+                    here[name] += row[name]

@@ -96,19 +96,19 @@ def test_a_locked_database_holds_up_no_request(daemon):
     lock.execute("BEGIN EXCLUSIVE")
     try:
         with ThreadPoolExecutor(7) as callers:
-            statuses = list(callers.map(lambda number: speak(daemon, number % 3), range(21)))
+            statuses = list(callers.map(lambda number: speak(daemon, number), range(21)))
         assert statuses == [200] * 21
         assert speak(daemon, 0) == 200 and daemon.status()["gateway"]["workers"]
     finally:
         lock.close()
-    until(lambda: noted(daemon, "free") == [("free", 23, 23 * USED)])
+    until(lambda: noted(daemon, "free") == [("free", 23, 23 * USED)], 30)
 
 
 def speak(daemon, number):
-    """The status of a question in one of three dialects."""
-    path = ("/v1/chat/completions", "/api/chat", "/v1/messages")[number]
+    """The status of a question of its own, so that no other one's answer serves it, in one of three dialects."""
+    path = ("/v1/chat/completions", "/api/chat", "/v1/messages")[number % 3]
     body = json.dumps({"model": "m", "max_tokens": 10, "stream": False,
-                       "messages": [{"role": "user", "content": "hi"}]}).encode()
+                       "messages": [{"role": "user", "content": f"hi {number}"}]}).encode()
     request = urllib.request.Request(daemon.url + path, body, {"x-api-key": "sk-free"})
     with urllib.request.urlopen(request, timeout=30) as response:
         assert response.read(), "who leaves early is charged by an estimate"

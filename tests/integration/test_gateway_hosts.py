@@ -1,9 +1,12 @@
 """Names under which the gateway may be reached, and the web pages that may read its answers (FC-21, CORS)."""
 
+import http.client
 import json
+import socket
 
 import pytest
 
+from tests.support.fake_supervisor import eventually
 from tests.support.gateway_under_test import ASK, GatewayUnderTest, is_error_of, post
 
 KEY = "sk-secret"
@@ -68,6 +71,24 @@ def test_with_keys_every_name_is_served(keyed):
     headers = {"Host": "box.example:11435", "X-Api-Key": KEY}
     assert keyed.request("GET", "/v1/models", headers=headers).status == 200
     assert keyed.request("GET", "/v1/models", headers={"Host": "box.example"}).status == 401
+
+
+def test_what_was_known_of_a_head_ends_with_the_keys(tmp_path):
+    """A kept connection whose host was fine while there were keys is looked at anew once the last one has gone."""
+    request = b"POST /v1/chat/completions HTTP/1.1\r\nHost: evil.example\r\nAuthorization: Bearer %b\r\n" \
+              b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+    body = json.dumps(ASK["openai"][1]).encode()
+    with GatewayUnderTest(tmp_path, {"keys": [{"name": "a", "key": KEY}]}) as gateway, \
+            socket.create_connection(("127.0.0.1", gateway.supervisor.port), timeout=30) as client:
+        def ask():
+            client.sendall(request % (KEY.encode(), len(body), body))
+            answer = http.client.HTTPResponse(client)
+            answer.begin()
+            answer.read()
+            return answer.status
+        assert [ask(), ask()] == [200, 200]
+        gateway.supervisor.link().note("keys", keys=[])
+        eventually(lambda: ask() == 403)
 
 
 def test_on_other_addresses_every_name_is_served(tmp_path):

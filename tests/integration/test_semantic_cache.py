@@ -5,83 +5,14 @@ import json
 import pytest
 
 from tests.support import exposition
-from tests.support.fake_supervisor import endpoint, eventually
+from tests.support.cached import ANN, ON, WORDS, Cached
+from tests.support.fake_supervisor import eventually
 from tests.support.gateway_under_test import ASK, MODEL, GatewayUnderTest, is_error_of
-from tests.support.scripted_child import STREAM_HEAD, chunked, delta, event, events, json_answer
-from tests.support.wire import anthropic_events, ndjson, responses_events
+from tests.support.scripted_child import STREAM_HEAD, chunked, delta, event, json_answer
 
-WORDS = "words:f16"
 KEYS = [{"name": "ann", "key": "sk-ann"}, {"name": "bob", "key": "sk-bob"},
         {"name": "eve", "key": "sk-eve", "models": ["other"]}]
-ANN, BOB, EVE = ({"Authorization": f"Bearer sk-{name}"} for name in ("ann", "bob", "eve"))
-ON = {"enabled": True, "ttl_secs": 600, "threshold": 0.9, "max_entries": 256}
-USAGE = {"prompt_tokens": 7, "completion_tokens": 3}
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
-
-
-class Cached(GatewayUnderTest):
-    """A gateway with an embedding model, to which texts of the same letters are alike. Each answer of the other one has
-    a number."""
-
-    def __init__(self, folder, config=None, **more):
-        super().__init__(folder, config, installed=(MODEL, WORDS), **more)
-        self.supervisor.facts[WORDS] = {"capabilities": ["embedding"], "size": 5, "digest": "e" * 64}
-        self.supervisor.loadable[WORDS] = self.supervisor.loaded[WORDS] = endpoint(WORDS, self.child.address)
-        self.finish, self.pieces, self.thinks = "stop", (), False
-        self.count = 0
-
-    def fresh(self):
-        super().fresh()
-        self.finish, self.pieces, self.thinks = "stop", (), False
-        self.child.play = self.play
-        return self
-
-    def play(self, conversation):
-        asked = json.loads(conversation.request.body)
-        if b"/v1/embeddings" in conversation.request.head:
-            rows = [{"index": place, "embedding": [text.lower().count(letter) for letter in LETTERS]}
-                    for place, text in enumerate(asked["input"])]
-            conversation.send(json_answer(json.dumps({"data": rows, "usage": USAGE}).encode()))
-            return
-        self.count += 1
-        text = f"answer {self.count}"
-        if asked.get("stream"):
-            thoughts = [delta(reasoning_content="hm")] if self.thinks else []
-            conversation.send(STREAM_HEAD + chunked(*events([
-                delta("", role="assistant"), *thoughts, delta("answer "), delta(str(self.count)),
-                delta(finish=self.finish), {"choices": [], "usage": USAGE}])))
-        else:
-            message = {"role": "assistant", "content": text, **({"reasoning_content": "hm"} if self.thinks else {})}
-            conversation.send(json_answer(json.dumps({"choices": [
-                {"index": 0, "message": message, "finish_reason": self.finish}], "usage": USAGE}).encode()))
-
-    def say(self, text, dialect="openai", key=ANN, headers=None, **more):
-        """Outcome and text of one chat."""
-        more.setdefault("stream", False)
-        answer = self.ask(dialect, {**key, **(headers or {})}, messages=[{"role": "user", "content": text}], **more)
-        assert answer.status == 200, answer
-        return answer.headers.get("x-blazar-cache"), text_of(dialect, answer, more["stream"])
-
-    def chats(self):
-        return [one for one in self.child.received if b"/v1/embeddings" not in one.head]
-
-
-def text_of(dialect, answer, stream):
-    if dialect == "openai" and stream:
-        chunks = [json.loads(line[6:]) for line in answer.body.decode().split("\n\n") if line.startswith("data: {")]
-        assert answer.body.endswith(b"data: [DONE]\n\n")
-        return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
-    if dialect == "openai":
-        return answer.json()["choices"][0]["message"]["content"]
-    if dialect == "ollama":
-        return "".join(line["message"]["content"] for line in (ndjson(answer.body) if stream else [answer.json()]))
-    if dialect == "anthropic" and stream:
-        return "".join(data["delta"].get("text", "") for data in anthropic_events(answer.body)
-                       if data["type"] == "content_block_delta")
-    if dialect == "anthropic":
-        return "".join(block.get("text", "") for block in answer.json()["content"])
-    value = responses_events(answer.body)[-1]["response"] if stream else answer.json()
-    return "".join(part["text"] for item in value["output"] if item["type"] == "message" for part in item["content"])
+BOB, EVE = ({"Authorization": f"Bearer sk-{name}"} for name in ("bob", "eve"))
 
 
 def audited(gateway):
@@ -166,6 +97,16 @@ def test_nothing_crosses_keys(gateway):
     for dialect in ASK:
         answer = gateway.ask(dialect, EVE, messages=[{"role": "user", "content": "whose is it"}])
         assert answer.status == 403 and "may not use" in is_error_of(dialect, answer)
+
+
+def test_nor_to_another_key_of_the_same_name(tmp_path):
+    with Cached(tmp_path, {"keys": KEYS, "semantic_cache": ON}) as gateway:
+        gateway.fresh()
+        first = gateway.say("whose is it")
+        assert gateway.say("whose is it") == ("hit", first[1])
+        gateway.supervisor.link().note("keys", keys=[{"name": "ann", "key": "sk-new"}])
+        eventually(lambda: gateway.request("GET", "/v1/models", headers=ANN).status == 401)
+        assert gateway.say("whose is it", key={"x-api-key": "sk-new"})[0] == "miss"
 
 
 def test_the_header_says_otherwise(gateway):

@@ -184,7 +184,7 @@ class Course:
                 account.enter(0)
                 free += 1
         for _ in range(free):
-            account.leave()
+            account.leave(0)
         return free
 
     def held(self) -> tuple[int, int]:

@@ -137,7 +137,7 @@ def limits(active: frozenset[str]) -> dict[str, int]:
 
 def config_text(secrets: list[str], active: frozenset[str]) -> str:
     """The defaults, API keys with their limits, the slots of our engine, which answers everybody at once, and a context
-    into which the largest request fits. All requests of a run are the same, and each is to reach the engine."""
+    into which the largest request fits."""
     kept = "".join(f"{name} = {value}\n" for name, value in limits(active).items())
     keys = (f'[[keys]]\nname = "bench {number}"\nkey = "{secret}"\n{kept}\n' for number, secret in enumerate(secrets))
-    return f"slots = {SLOTS}\ndefault_ctx = {CTX}\nsingleflight = false\n\n" + "".join(keys)
+    return f"slots = {SLOTS}\ndefault_ctx = {CTX}\n\n" + "".join(keys)

@@ -9,7 +9,16 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from blazar.errors import BlazarError, ChildFailed, KeyGone, QuotaExceeded, Saturated, ShuttingDown, SupervisorGone
+from blazar.errors import (
+    BlazarError,
+    ChildFailed,
+    DatabaseLocked,
+    KeyGone,
+    QuotaExceeded,
+    Saturated,
+    ShuttingDown,
+    SupervisorGone,
+)
 from blazar.proxy.auth import ApiKey
 from blazar.proxy.batches.task import Outcome, Question
 from blazar.proxy.exchange import ClientGone
@@ -23,7 +32,7 @@ from blazar.units import format_bytes
 
 MOST = 64 << 20
 """Bytes of the longest answer that is taken."""
-PASSING = (QuotaExceeded, Saturated, ShuttingDown, SupervisorGone)
+PASSING = (QuotaExceeded, Saturated, ShuttingDown, SupervisorGone, DatabaseLocked)
 """Refusals after which the same request may fare better."""
 PAUSE = 2.0
 """Seconds until the next attempt where the refusal does not say."""

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from blazar.errors import BlazarError, SupervisorGone
+from blazar.errors import BlazarError, DatabaseLocked, SupervisorGone
 from blazar.proxy import greens
 from blazar.proxy.batches.task import Outcome, Question, Source, Task
 from blazar.proxy.directory import Directory
@@ -49,6 +49,11 @@ class Runner:
         """There is a new batch, or one was cancelled."""
         self._news.set()
 
+    def rested(self) -> None:
+        """The limits of API keys may be others now: whoever has reached one is tried again."""
+        self._resting.clear()
+        self.wake()
+
     def _work(self, ask: Callable[[Question], Outcome]) -> None:
         while not self._locked():
             greens.sleep(IDLE)
@@ -56,7 +61,7 @@ class Runner:
             self._news.clear()
             try:
                 busy = [self._turn(source, ask) for source in self._sources]
-            except SupervisorGone:
+            except (SupervisorGone, DatabaseLocked):
                 greens.sleep(10 * PAUSE)
                 continue
             except Exception as error:
@@ -95,7 +100,7 @@ class Runner:
     def _kept(task: Task, outcome: Outcome) -> bool:
         try:
             task.answered(outcome)
-        except SupervisorGone:
+        except (SupervisorGone, DatabaseLocked):
             return False
         return True
 

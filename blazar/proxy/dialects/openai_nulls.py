@@ -20,7 +20,7 @@ Object = dict[str, Any]
 
 def without_nulls(body: bytes, read: Callable[[bytes], Object]) -> bytes:
     """The same request without them; `read` makes an object of it. One without any costs a look for a word."""
-    if b"null" not in body or _NULL.search(body) is None:
+    if body.find(b"null") < 0 or _NULL.search(body) is None:
         return body
     asked, found = read(body), False
     for part, names in _parts(asked):

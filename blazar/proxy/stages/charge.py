@@ -1,4 +1,4 @@
-"""Stage `charge`: the tokens of one attempt, reserved while it runs and settled with what it used, however it ended."""
+"""Stage `charge`: the tokens that one attempt has used, however it ended."""
 
 from blazar.proxy.accounts import Accounts
 from blazar.proxy.exchange import Exchange, Reply, Usage
@@ -16,15 +16,12 @@ class Charge:
     def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
         account = self._accounts.get(exchange.api_key.name) if exchange.api_key is not None else None
         exchange.sent, exchange.usage = 0.0, None
-        reserved = exchange.expected_tokens
-        if account is not None:
-            account.reserve(reserved)
         try:
             return forward(exchange)
         finally:
             usage = exchange.usage or NOTHING
             if account is not None:
-                account.settle(reserved, usage.prompt_tokens, usage.completion_tokens, exchange.model)
+                account.spend(usage.prompt_tokens, usage.completion_tokens, exchange.model)
             name = account.name if account is not None else ""
             self._metrics.prompt_tokens.add(name, exchange.model, by=usage.prompt_tokens)
             self._metrics.completion_tokens.add(name, exchange.model, by=usage.completion_tokens)

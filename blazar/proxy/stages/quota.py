@@ -1,7 +1,7 @@
 """Stage `quota`: the limits of the caller's API key, for a whole exchange.
 
-Whether its tokens fit is asked here, once, for what the request may use; stage `charge` counts them. No stage between
-the two may wait.
+Whether its tokens fit is asked here, once, for what the request may use. That much stays reserved until the exchange
+has ended, whatever it waits for meanwhile; stage `charge` counts what each attempt has used.
 """
 
 from blazar.errors import QuotaExceeded
@@ -22,16 +22,15 @@ class Quota:
         if exchange.api_key is None:
             return forward(exchange)
         account = self._accounts.get(exchange.api_key.name)
-        exchange.expected_tokens = expected_tokens(exchange)
+        expected = expected_tokens(exchange)
         try:
-            account.enter(exchange.expected_tokens, exchange.model)
+            account.enter(expected, exchange.model)
         except QuotaExceeded as refusal:
             self._metrics.quota_refusals.add(account.name, refusal.limit)
             raise
         try:
             if account.limits.has_rates:
-                exchange.headers = exchange.headers + rate_headers(account, exchange.dialect.name, counted=True,
-                                                                   expected=exchange.expected_tokens)
+                exchange.headers = exchange.headers + rate_headers(account, exchange.dialect.name, counted=True)
             return forward(exchange)
         finally:
-            account.leave()
+            account.leave(expected)

@@ -88,7 +88,7 @@ def _identity(exchange: Exchange) -> tuple[Any, ...] | None:
         return None
     asked = tuple(sorted((name, repr(value)) for name, value in knobs.items())) if knobs else ()
     key = exchange.api_key
-    return (key.name if key is not None else None, exchange.dialect.name, exchange.model, asked, body)
+    return (key.digest if key is not None else None, exchange.dialect.name, exchange.model, asked, body)
 
 
 def _waited(exchange: Exchange, flight: Flight, seconds: float) -> Landing | None:

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from blazar.errors import DatabaseUnusable
+from blazar.errors import DatabaseLocked, DatabaseUnusable
 from blazar.models.alias import Alias
-from blazar.models.base import close_database, database, open_database
+from blazar.models.base import close_database, database, open_database, query
+from blazar.models.engine import Engine
+from blazar.models.message_batch import MessageBatch
 from blazar.models.migrate import migrate
 
 REPOSITORY = Path(__file__).parents[3]
@@ -32,7 +34,7 @@ def test_pragmas(path):
     Alias.put("a", "m:q4_0")
     assert database.execute_sql("PRAGMA journal_mode").fetchone() == ("wal",)
     assert database.execute_sql("PRAGMA synchronous").fetchone() == (1,)
-    assert database.execute_sql("PRAGMA busy_timeout").fetchone() == (10_000,)
+    assert database.execute_sql("PRAGMA busy_timeout").fetchone() == (5_000,)
 
 
 def test_another_file_can_be_opened(path, tmp_path):
@@ -64,6 +66,42 @@ def test_a_locked_database_is_waited_for(path):
     assert time.monotonic() - begun >= 0.35
     timer.join()
     holder.close()
+    assert Alias.targets() == {"a": "m:q4_0"}
+
+
+@pytest.mark.parametrize("act", [
+    lambda: MessageBatch.put("", "b2", [("r", "{}")], 5.0), lambda: MessageBatch.forget("", "b1"),
+    lambda: Engine.activate("llamacpp", "b1")], ids=["put", "forget", "activate"])
+def test_what_reads_before_it_writes_waits_too(path, act):
+    """SQLite itself refuses at once to let a reader become a writer."""
+    MessageBatch.put("", "b1", [("r", "{}")], 1.0)
+    MessageBatch.cancel("", "b1", 2.0)
+    Engine.put(kind="llamacpp", tag="b1", path="p", flavour="cpu", source="here", installed_at="")
+    holder = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    timer = threading.Timer(0.3, holder.execute, ["COMMIT"])
+    timer.start()
+    assert act()
+    timer.join()
+    holder.close()
+
+
+@query
+def put_within():
+    Alias.put("a", "m:q4_0")
+
+
+@pytest.mark.parametrize("put", [lambda: Alias.put("a", "m:q4_0"), put_within])
+def test_one_that_stays_locked_is_told_in_words(path, put):
+    database.execute_sql("PRAGMA busy_timeout = 20")
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(DatabaseLocked, match="kept it locked") as caught:
+        put()
+    assert (caught.value.status, caught.value.retry_after) == (503, 5.0)
+    holder.close()
+    assert database.is_closed(), "the next one begins anew"
+    put()
     assert Alias.targets() == {"a": "m:q4_0"}
 
 

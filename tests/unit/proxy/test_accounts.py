@@ -40,7 +40,7 @@ def test_requests_a_minute(clock):
     ann = account(clock, rpm=2)
     for _ in range(2):
         ann.enter(0)
-        ann.leave()
+        ann.leave(0)
         clock.now += 20
     refused = refusal(ann)
     assert refused.limit == "rpm" and 20 <= refused.retry_after <= 20.2
@@ -65,19 +65,23 @@ def test_requests_at_the_same_time(clock):
     ann.enter(0)
     ann.enter(0)
     assert (refusal(ann).limit, refusal(ann).retry_after) == ("max_concurrent", 1.0)
-    ann.leave()
+    ann.leave(0)
     ann.enter(0)
 
 
-def test_tokens_a_minute_are_reserved_then_settled(clock):
+def test_tokens_a_minute_are_reserved_until_the_request_has_ended(clock):
     ann = account(clock, tpm=100)
     ann.enter(60)
-    ann.reserve(60)
     assert refusal(ann, 41).limit == "tpm"
     ann.enter(40)
-    ann.settle(60, 3, 7)
+    assert refusal(ann, 1).limit == "tpm"
+    ann.leave(40)
+    ann.spend(3, 7)
+    assert refusal(ann, 31).limit == "tpm", "another attempt may follow"
+    ann.leave(60)
     assert refusal(ann, 91).limit == "tpm"
     ann.enter(90)
+    ann.leave(90)
     clock.now += 61
     ann.enter(100)
 
@@ -85,7 +89,7 @@ def test_tokens_a_minute_are_reserved_then_settled(clock):
 def test_the_wait_for_tokens_is_long_enough(clock):
     ann = account(clock, tpm=100)
     for used in (50, 30, 20):
-        ann.settle(0, used, 0)
+        ann.spend(used, 0)
         clock.now += 10
     refused = refusal(ann, 60)
     clock.now += refused.retry_after
@@ -95,17 +99,18 @@ def test_the_wait_for_tokens_is_long_enough(clock):
 def test_a_request_larger_than_the_limit_goes_alone(clock):
     ann = account(clock, tpm=100, daily_tokens=200)
     ann.enter(5000)
-    ann.reserve(5000)
     assert refusal(ann, 1).limit == "tpm"
-    ann.settle(5000, 1, 0)
+    ann.spend(1, 0)
+    ann.leave(5000)
     assert refusal(ann, 5000).limit == "tpm"
 
 
 def test_tokens_a_day_begin_anew_at_midnight_utc(clock):
     wall = Clock(MIDNIGHT + DAY - 90)
     ann = account(clock, wall, daily_tokens=100)
-    ann.settle(0, 60, 35)
+    ann.spend(60, 35)
     ann.enter(5)
+    ann.leave(5)
     refused = refusal(ann, 6)
     assert isinstance(refused, DailyQuotaExceeded) and refused.limit == "daily_tokens"
     assert refused.retry_after == 90 and "in 1 m 30 s" in str(refused)
@@ -118,7 +123,7 @@ def test_without_limits_everything_is_counted_and_nothing_refused(clock):
     ann = account(clock)
     for _ in range(1000):
         ann.enter(10**9)
-    ann.settle(0, 2, 3)
+    ann.spend(2, 3)
     assert ann.today() == 5
 
 
@@ -198,30 +203,27 @@ class Box:
             assert 1 <= error.retry_after <= DAY
             return
         assert allowed
-        self.ann.reserve(tokens)
         self.running.append(tokens)
         self.truth.requests.append((now, 1))
         self.truth.reserved, self.truth.under_way = self.truth.reserved + tokens, self.truth.under_way + 1
 
-    def settle(self, account, reserved):
+    def spend(self, account, reserved):
         """Failed, cancelled, finished, or longer than it was to be."""
         used = self.chance.choice([0, 1, reserved // 2, reserved, 2 * reserved])
-        account.settle(reserved, used // 3, used - used // 3, self.chance.choice("mn"))
+        account.spend(used // 3, used - used // 3, self.chance.choice("mn"))
         self.truth.spent.append((self.clock.now, used))
 
     def end(self):
         if self.running:
             reserved = self.running.pop(self.chance.randrange(len(self.running)))
-            self.settle(self.ann, reserved)
-            self.ann.leave()
+            self.spend(self.ann, reserved)
+            self.ann.leave(reserved)
             self.truth.reserved, self.truth.under_way = self.truth.reserved - reserved, self.truth.under_way - 1
 
     def try_again(self):
         """The first attempt of a request has failed, and perhaps cost something."""
         if self.running:
-            reserved = self.running[-1]
-            self.settle(self.ann, reserved)
-            self.ann.reserve(reserved)
+            self.spend(self.ann, self.running[-1])
 
     def tell(self):
         rows = self.accounts.take_news()
@@ -243,7 +245,9 @@ class Box:
 
     def end_departing(self):
         if self.leaving:
-            self.settle(self.departing.get("ann"), self.leaving.pop())
+            reserved = self.leaving.pop()
+            self.spend(self.departing.get("ann"), reserved)
+            self.departing.get("ann").leave(reserved)
             rows = self.departing.take_news()
             self.tell()
             self.usage.add(rows)
@@ -299,12 +303,12 @@ def test_news_are_told_once_by_day_and_model(clock):
     accounts.open([("ann", Limits()), ("bob", Limits())])
     ann = accounts.get("ann")
     ann.enter(0, "m")
-    ann.settle(0, 2, 3, "m")
+    ann.spend(2, 3, "m")
     clock.now += 0.5
-    ann.settle(0, 1, 0, "n")
-    ann.settle(0, 1, 1, "m")
+    ann.spend(1, 0, "n")
+    ann.spend(1, 1, "m")
     wall.now = MIDNIGHT
-    ann.settle(0, 10, 20, "m")
+    ann.spend(10, 20, "m")
 
     def row(day, model, requests, prompt, completion, steps):
         return {"key": "ann", "day": day, "model": model, "requests": requests, "prompt_tokens": prompt,
@@ -319,7 +323,7 @@ def test_news_that_nobody_takes_do_not_grow(clock):
     accounts = Accounts(clock, Clock(MIDNIGHT))
     accounts.open([("ann", Limits())])
     for _ in range(2000):
-        accounts.get("ann").settle(0, 1, 1)
+        accounts.get("ann").spend(1, 1)
         clock.now += 0.1
     row, = accounts.take_news()
     assert row["prompt_tokens"] == 2000 and len(row["steps"]) <= WINDOW * STEPS + 1
@@ -350,7 +354,7 @@ def test_a_new_worker_goes_on_where_the_last_one_was(first):
 def test_what_is_told_of_another_day_or_is_older_changes_nothing():
     accounts = Accounts(Clock(), Clock(MIDNIGHT))
     accounts.open([("ann", Limits())])
-    accounts.get("ann").settle(0, 5, 5)
+    accounts.get("ann").spend(5, 5)
     accounts.restore("2024-10-03", {"ann": 1000})
     assert accounts.get("ann").today() == 10
     accounts.restore("2024-10-04", {"ann": 4})

@@ -9,6 +9,7 @@ from blazar.proxy.dialects.anthropic import AnthropicDialect
 from blazar.proxy.dialects.ollama import OllamaDialect
 from blazar.proxy.dialects.openai import OpenAIDialect
 from blazar.proxy.json_scan import BodyReader
+from blazar.proxy.meter import expected_tokens
 from blazar.proxy.preset import Preset
 
 USER = {"role": "user", "content": "hi"}
@@ -45,6 +46,15 @@ def test_ollama_and_anthropic_too():
     assert asked["messages"] == [OWN, USER] and (asked["max_tokens"], asked["temperature"]) == (3, 0.5)
     exchange, asked = shaped(AnthropicDialect(), "count_tokens", {"model": "fast", "messages": [USER]}, **SET)
     assert asked["messages"] == [SYSTEM, USER]
+
+
+@pytest.mark.parametrize("dialect", [OpenAIDialect(), OllamaDialect()])
+@pytest.mark.parametrize(("strip", "own", "limit"), [((), {}, 900), ((), {"max_tokens": 5}, 5),
+                                                     (("max_tokens",), {"max_tokens": 5}, 900)])
+def test_its_limit_is_what_an_api_key_has_to_have_left(dialect, strip, own, limit):
+    body = own if dialect.relays or not own else {"options": {"num_predict": own["max_tokens"]}}
+    exchange, _ = shaped(dialect, "chat", {"model": "fast", "messages": [USER], **body}, strip=strip, max_tokens=900)
+    assert expected_tokens(exchange) == len(exchange.body) // 4 + limit
 
 
 def test_a_completion_has_neither_turns_nor_template():

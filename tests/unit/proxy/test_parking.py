@@ -34,7 +34,7 @@ class Bench:
     def __init__(self, limit=10, patience=30.0, lightest=1.0):
         self.now = 100.0
         self.metrics = Metrics()
-        self.parking = Parking(limit, patience, lightest, lambda: self.now, self.metrics)
+        self.parking = Parking(limit, patience, lambda: lightest, lambda: self.now, self.metrics)
         self.order = []
 
     def exchange(self, name="", weight=1.0, **more):

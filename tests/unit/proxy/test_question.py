@@ -18,7 +18,7 @@ PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA
 
 def parsed(dialect, operation, body, key="ann", model="m:q4", knobs=None):
     exchange = dialect.parse(operation, json.dumps(body).encode(), {}, "id")
-    exchange.model, exchange.api_key = model, ApiKey(key, b"") if key else None
+    exchange.model, exchange.api_key = model, ApiKey("ann", key.encode()) if key else None
     exchange.knobs.update(knobs or {})
     return exchange
 

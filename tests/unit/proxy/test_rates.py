@@ -24,21 +24,21 @@ def test_a_fresh_key_has_all_of_its_limits():
         ("x-ratelimit-remaining-tokens", "1000"), ("x-ratelimit-reset-tokens", "0s")]
 
 
-def test_what_is_used_reserved_and_expected_is_not_left():
+def test_what_is_used_and_reserved_is_not_left():
     ann = account(rpm=60, tpm=1000)
-    ann.enter(0)
-    ann.settle(0, 10, 20)
-    ann.reserve(300)
-    told = dict(rate_headers(ann, "ollama", counted=True, expected=100))
+    ann.spend(10, 20)
+    ann.enter(400)
+    told = dict(rate_headers(ann, "ollama", counted=True))
     assert (told["x-ratelimit-remaining-requests"], told["x-ratelimit-reset-requests"]) == ("59", "1m0s")
     assert (told["x-ratelimit-remaining-tokens"], told["x-ratelimit-reset-tokens"]) == ("570", "1m0s")
-    assert dict(rate_headers(ann, "openai", counted=True, expected=5000))["x-ratelimit-remaining-tokens"] == "0"
+    ann.spend(5000, 0)
+    assert dict(rate_headers(ann, "openai", counted=True))["x-ratelimit-remaining-tokens"] == "0"
 
 
 def test_of_two_limits_of_tokens_the_nearer_one_is_told():
     ann = account(tpm=1000, daily_tokens=1500)
     assert dict(rate_headers(ann, "openai"))["x-ratelimit-limit-tokens"] == "1000"
-    ann.settle(0, 900, 0)
+    ann.spend(900, 0)
     ann.restore("2024-10-04", 1450)
     told = dict(rate_headers(ann, "openai"))
     assert [told[f"x-ratelimit-{what}-tokens"] for what in ("limit", "remaining", "reset")] == ["1500", "50", "12h0m0s"]

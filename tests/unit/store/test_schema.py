@@ -26,6 +26,17 @@ def test_whoever_comes_first_creates_it_even_beside_a_daemon(tmp_path):
     assert schema_of(paths.database) == 2
 
 
+def test_a_database_that_was_lost_is_told_of(tmp_path, caplog):
+    paths = Paths(tmp_path / "data").ensure()
+    prepare_database(paths, holds_daemon_lock=True, steps=STEPS)
+    assert not caplog.records, "a first start"
+    paths.database.unlink()
+    (paths.blobs / "ab.gguf").touch()
+    prepare_database(paths, holds_daemon_lock=True, steps=STEPS)
+    prepare_database(paths, holds_daemon_lock=True, steps=STEPS)
+    assert len(caplog.records) == 1 and "the 1 model files" in caplog.text and str(paths.database) in caplog.text
+
+
 def test_a_local_verb_upgrades_when_no_daemon_runs(older):
     prepare_database(older, holds_daemon_lock=False, steps=STEPS)
     assert schema_of(older.database) == 2

@@ -142,6 +142,26 @@ def test_what_could_not_be_written_is_written_later(usage, pool, database, caplo
     assert ApiUsage.of_day("2026-01-02") == {"ann": 10, "bob": 5}
 
 
+def test_a_database_that_stays_away_costs_one_row_and_one_line(usage, pool, database, caplog):
+    caplog.set_level("INFO")
+    hidden = database.with_name("hidden")
+    close_database()
+    database.rename(hidden)
+    database.mkdir()
+    for _ in range(200):
+        usage.add([row(), row("bob")])
+        pool.run()
+        pool.tick()
+    assert caplog.text.count("could not be noted") == 1 and len(usage._pending) == 2
+    database.rmdir()
+    hidden.rename(database)
+    pool.run()
+    assert ApiUsage.of_day("2026-01-02") == {"ann": 1000, "bob": 1000} and "is noted again" in caplog.text
+    usage.add([row()])
+    pool.run()
+    assert ApiUsage.of_day("2026-01-02")["ann"] == 1005
+
+
 def test_many_writers_write_each_row_once(usage, database):
     def work():
         usage.flush()

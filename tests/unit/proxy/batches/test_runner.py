@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from blazar.errors import DatabaseLocked, SupervisorGone
 from blazar.proxy.batches.runner import Runner
 from blazar.proxy.batches.task import Outcome, Question, Task
 from blazar.proxy.directory import Directory
@@ -93,6 +94,37 @@ def test_whose_limit_is_reached_rests_and_others_go_on(start):
     start(source, ask).start()
     eventually(lambda: len(source.done) == 2)
     assert asked == ["a", "b", "a"] and source.done == [(1, 200), (0, 200)]
+
+
+def test_whose_limit_is_raised_rests_no_longer(start):
+    source, asked = Listed(["a"]), []
+
+    def ask(question):
+        asked.append(question.owner)
+        return Outcome(429, b"{}", again=9999.0) if len(asked) == 1 else Outcome(200, b"{}")
+
+    runner = start(source, ask).start()
+    eventually(lambda: runner._now_resting() == {"a"})
+    runner.rested()
+    eventually(lambda: source.done == [(0, 200)])
+
+
+@pytest.mark.parametrize("trouble", [SupervisorGone(what="x"), DatabaseLocked(path="p", reason="r", remedy="m")])
+def test_an_answer_that_cannot_be_kept_yet_is_kept_later_and_not_asked_for_again(start, trouble):
+    source, asked, tries = Listed(["a"]), [], iter([trouble, trouble])
+    done = source.done
+
+    class Reluctant(list):
+        def append(self, one):
+            for error in tries:
+                raise error
+            done.append(one)
+
+    source.task = lambda number, owner: Task(MODEL, Question("/v1/chat/completions", b"0", owner, "r0"),
+                                             lambda outcome: Reluctant().append((number, outcome.status)))
+    start(source, lambda question: asked.append(question.body) or Outcome(200, b"{}")).start()
+    eventually(lambda: done == [(0, 200)])
+    assert asked == [b"0"]
 
 
 def test_a_lock_that_another_process_holds_is_respected(start, tmp_path):

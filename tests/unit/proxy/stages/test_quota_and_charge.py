@@ -20,9 +20,13 @@ class Bench:
         self.accounts.open([("ann", Limits(**limits))])
         self.account = self.accounts.get("ann")
 
+    @staticmethod
+    def exchange_for(api_key=ANN, **payload):
+        return Exchange(id="r", dialect=OpenAIDialect(None), operation="chat", asked="m", stream=False,
+                        body=b"x" * 40, payload=payload, model="m:q4_0", api_key=api_key)
+
     def run(self, outcome, usage=None, api_key=ANN, attempts=1, **payload):
-        exchange = Exchange(id="r", dialect=OpenAIDialect(None), operation="chat", asked="m", stream=False,
-                            body=b"x" * 40, payload=payload, model="m:q4_0", api_key=api_key)
+        exchange = self.exchange_for(api_key, **payload)
         charge = Charge(self.accounts, self.metrics)
 
         def attempt(exchange):
@@ -70,6 +74,22 @@ def test_each_attempt_is_charged_and_all_are_one_request():
     with pytest.raises(QuotaExceeded):
         bench.run(Reply(200))
     assert bench.account.today() == 12
+
+
+def test_what_a_request_may_use_stays_reserved_while_it_waits_between_the_stages():
+    bench = Bench(tpm=1000, rpm=9)
+    quota = Quota(bench.accounts, bench.metrics)
+
+    def waits(exchange):
+        with pytest.raises(QuotaExceeded) as refused:
+            bench.run(Reply(200), Usage(1, 1), max_tokens=400)
+        assert refused.value.limit == "tpm" and "used or reserved 610" in str(refused.value)
+        bench.run(Reply(200), Usage(1, 1), max_tokens=380)
+        return Reply(200)
+
+    quota(bench.exchange_for(max_tokens=600), waits)
+    assert bench.account.today() == 2, "who is answered without an engine pays nothing"
+    bench.run(Reply(200), Usage(1, 1), max_tokens=980)
 
 
 def test_without_a_key_tokens_are_counted_under_no_name():

@@ -22,4 +22,4 @@ def test_this_version_takes_it_as_it_is(tmp_path):
     file = tmp_path / "config.toml"
     file.write_text(config_text(["a"], ACTIVE))
     config = load(file, {}, {}, must_exist=True)
-    assert [key["name"] for key in config.keys] == ["bench 0"] and not config.singleflight and not config.warnings
+    assert [key["name"] for key in config.keys] == ["bench 0"] and config.singleflight and not config.warnings
