@@ -182,7 +182,7 @@ if [ "${UNIT:-yes}" = yes ]; then
     within sh -c 'cd /source && debian/tests/unit'
 fi
 step "reinstall, upgrade"
-echo 'idle_timeout_secs = 60' >>"$ROOT/etc/blazar/config.toml"
+echo 'max_loaded_models = 2' >>"$ROOT/etc/blazar/config.toml"
 before=$(user_data)
 install_package old
 install_package new
