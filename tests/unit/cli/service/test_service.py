@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from blazar.cli.service.install import see_that_it_can_run
-from blazar.cli.service.systemd import find
+from blazar.cli.service.systemd import find, packaged
 from blazar.errors import ServiceRefused
 
 ROOT = Path(__file__).parents[4]
@@ -66,6 +66,10 @@ def play(program, **scenario):
     Path(f"{program}.json").write_text(json.dumps(scenario))
 
 
+not_packaged = pytest.mark.skipif(packaged() is not None, reason="the system's package of Blazar is installed here")
+
+
+@not_packaged
 def test_a_person_gets_a_unit_of_their_own(env, systemctl, tmp_path):
     done = as_somebody(env, "install")
     assert done.returncode == 0, done.stderr
@@ -82,6 +86,7 @@ def test_a_person_gets_a_unit_of_their_own(env, systemctl, tmp_path):
     assert calls(systemctl)[-1]["words"] == ["--user", "enable", "blazar.service"]
 
 
+@not_packaged
 def test_a_unit_that_somebody_else_wrote_stays(env, systemctl, tmp_path):
     file = tmp_path / ".config/systemd/user/blazar.service"
     file.parent.mkdir(parents=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blazar.cli.service.unit import MARK, quoted, template, unit
+from blazar.cli.service.unit import MARK, quoted, unit
 from blazar.config.registry import SETTINGS
 from blazar.supervisor.daemon import STOP_MARGIN
 from tests.support.needs import need
@@ -67,7 +67,7 @@ def test_every_directive_of_the_hardening_has_its_reason():
 
 @pytest.mark.parametrize("of_user", [True, False])
 def test_another_place(of_user):
-    text = unit(template(), ["/opt/my blazar/python", "serve"], {"PYTHONPATH": "/opt/my blazar"}, of_user)
+    text = unit(SHIPPED.read_text(), ["/opt/my blazar/python", "serve"], {"PYTHONPATH": "/opt/my blazar"}, of_user)
     assert text.startswith(MARK)
     assert values(text, "ExecStart") == ['"/opt/my blazar/python" serve']
     assert values(text, "Environment")[0] == '"PYTHONPATH=/opt/my blazar"'
