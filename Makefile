@@ -1,12 +1,13 @@
-# The commands to know: run, smoke, test, test-engines, test-frameworks, lint, docs-check, man, bench, memory, clean. `make` alone lists them.
+# The commands to know: run, smoke, test, test-engines, test-frameworks, lint, docs-check, man, package-check, bench, memory,
+# clean. `make` alone lists them.
 # Two environments, each renewed only when setup.cfg changed: .venv for running, with the `test` extra on top for tests.
 
 PYTHON ?= python3
 BIN := .venv/bin
 DEBIAN_PYTHON ?= /usr/bin/python3
 
-.PHONY: help run smoke test test-venv test-debian test-engines test-frameworks lint docs-check man bench bench-quick \
-	bench-cost bench-soak memory soak clean
+.PHONY: help run smoke test test-venv test-debian test-engines test-frameworks lint docs-check man package-check bench \
+	bench-quick bench-cost bench-soak memory soak clean
 
 help:
 	@echo 'make run         install into .venv, start Blazar with a small model, show one answer, keep serving'
@@ -16,7 +17,8 @@ help:
 	@echo 'make test-frameworks  LangChain, llm and LiteLLM as clients, in a place of their own: a few minutes the first time'
 	@echo 'make lint        ruff and mypy'
 	@echo 'make docs-check  are the generated pages as the code has them?'
-	@echo 'make man         the manual page, build/blazar.1'
+	@echo 'make man         the manual pages, build/blazar.1 and build/blazar-config.5'
+	@echo 'make package-check  build the Debian package, and install, use, upgrade and purge it in a clean Debian 12; as root'
 	@echo 'make bench       measure beside nginx, HAProxy and Go: 20 minutes; writes docs/performance.md'
 	@echo 'make bench-quick the same in 4 minutes, beside nginx and Go alone; writes no page'
 	@echo 'make bench-cost  CPU time of each stage of a hot request'
@@ -64,7 +66,11 @@ man: .venv/.tested
 	@mkdir -p build
 	@$(BIN)/argparse-manpage --module blazar.cli.main --function get_parser --project-name Blazar --manual-title Blazar \
 		--description 'a private AI server on one Linux box' --output build/blazar.1
-	@echo 'wrote build/blazar.1; `man -l build/blazar.1` shows it'
+	@$(BIN)/python tools/manual.py build/blazar-config.5
+	@echo 'wrote build/blazar.1 and build/blazar-config.5; `man -l build/blazar.1` shows it'
+
+package-check:
+	@tools/package_check.sh
 
 docs-check: .venv/.installed
 	$(BIN)/python tools/reference.py --check

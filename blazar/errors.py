@@ -872,6 +872,12 @@ class LaneNotFound(BlazarError):
     status = 404
 
 
+class ServiceRefused(BlazarError):
+    """the service cannot be managed: {reason}; {remedy}"""
+
+    slug = "service-refused"
+
+
 class UpgradeRefused(BlazarError):
     """this Blazar is not upgraded by itself: {reason}; {remedy}"""
 

@@ -27,7 +27,8 @@ OF_FILES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/modelfiles.
 PAGES = (*OF_FILES, "docs/models.md", "docs/engines.md", "docs/tools.md", "docs/speculation.md", "docs/children.md",
          "docs/responses.md", "docs/ollama.md", "docs/openai.md", "docs/anthropic.md", "docs/vision.md",
          "docs/embeddings.md", "docs/structured-output.md", "docs/keys.md", "docs/queueing.md",
-         "docs/guards.md", "docs/aliases.md", "docs/requests.md", "docs/semantic-cache.md")
+         "docs/guards.md", "docs/aliases.md", "docs/requests.md", "docs/semantic-cache.md",
+         "docs/install.md")
 
 
 @pytest.mark.parametrize("page", OF_FILES)
@@ -42,7 +43,7 @@ def test_verbs_that_are_named_exist(page):
     text = (ROOT / page).read_text()
     verbs = choices(get_parser())
     assert [verb for verb in re.findall(r"`blazar (\w+)", text) if verb not in verbs and verb != "VERB"] == []
-    for verb in ("engine", "config", "keys"):
+    for verb in ("engine", "config", "keys", "service"):
         named = re.findall(rf"(?:`|^\$ )blazar {verb}\s(\w+)", text, re.MULTILINE)
         assert [action for action in named if action not in choices(verbs[verb])] == []
 

@@ -33,7 +33,7 @@ CONFINED = {
     "jsonschema": ["blazar.proxy.schemas"],
     "xllamacpp": ["blazar.engines.embedded"],
     "subprocess": ["blazar.supervisor.spawn", "blazar.supervisor.gateway", "blazar.engines", "blazar.hardware",
-                   "blazar.download.pip", "blazar.upgrade", "blazar.cli.commands.service",
+                   "blazar.download.pip", "blazar.upgrade", "blazar.cli.service.systemd",
                    "blazar.cli.config.edit", "blazar.proxy.mcp.stdio", "blazar.proxy.audio.transcode"],
 }
 

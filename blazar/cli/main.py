@@ -28,6 +28,7 @@ from blazar.cli.commands.rm import Rm
 from blazar.cli.commands.rpc import Rpc
 from blazar.cli.commands.run import Run
 from blazar.cli.commands.serve import Serve
+from blazar.cli.commands.service import Service
 from blazar.cli.commands.show import Show
 from blazar.cli.commands.stop import Stop
 from blazar.cli.commands.upgrade import Upgrade
@@ -35,9 +36,9 @@ from blazar.cli.context import Context
 from blazar.cli.output import Output
 from blazar.errors import BlazarError
 
-VERBS: tuple[Command, ...] = (Serve(), Pull(), Create(), List(), Show(), Ps(), Requests(), Logs(), Run(), Stop(), Cp(),
-                              Rm(), Quantize(), Fit(), Explain(), Bench(), Engine(), Rpc(), Keys(), Config(),
-                              Doctor(), Upgrade())
+VERBS: tuple[Command, ...] = (Serve(), Service(), Pull(), Create(), List(), Show(), Ps(), Requests(), Logs(), Run(),
+                              Stop(), Cp(), Rm(), Quantize(), Fit(), Explain(), Bench(), Engine(), Rpc(), Keys(),
+                              Config(), Doctor(), Upgrade())
 
 FEW = 3
 """So many words are rather all named than one of them guessed: who writes gpu does not mean cpu."""

@@ -48,7 +48,8 @@ def read(file: Path, must_exist: bool = False) -> Document:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise _refused(file, f"it cannot be read: {reason}",
-                       "let the user that runs Blazar read it (`chmod`, `chown`)") from None
+                       "let the user that runs Blazar read it (`chmod`, `chown`); for the packaged service, `sudo -u "
+                       "blazar blazar ...`, or BLAZAR_HOST=127.0.0.1:11435 to ask its daemon") from None
     text = _decode(file, raw)
     return Document(file, text, _parse(file, text))
 

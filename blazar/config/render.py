@@ -74,7 +74,7 @@ def reference(active: frozenset[str], settings: Mapping[str, Setting] = SETTINGS
                          f"| --- | --- | --- | --- | --- |")
             parts += [_row(name, name in active, setting) for name, setting in members.items()]
     parts.append("\n## Fields of tables\n")
-    for path, setting, table in _schemas(settings):
+    for path, setting, table in schemas(settings):
         parts.append(f"\n### `{table.what}`\n\n{setting.doc}\n\n| field | default | values | purpose |\n"
                      f"| --- | --- | --- | --- |")
         parts += [_row(name, f"{path}.{name}" in active, field, grouped=False) for name, field in table.fields.items()]
@@ -145,7 +145,7 @@ def _sample_field(field: Setting) -> str:
     return f"# {field.doc}\n#{field.name} = {literal(field.default)}"
 
 
-def _schemas(settings: Mapping[str, Setting]) -> Iterator[tuple[str, Setting, Table]]:
+def schemas(settings: Mapping[str, Setting]) -> Iterator[tuple[str, Setting, Table]]:
     """Every table with declared fields, once: the lanes' tables within an override are those of the top."""
     for path, setting in declared(settings):
         kind, inner = setting.type, path

@@ -40,7 +40,7 @@ from blazar.supervisor.listener import listen, take_lock, url_of
 from blazar.supervisor.loader import Loader
 from blazar.supervisor.loop import Loop
 from blazar.supervisor.means import Means
-from blazar.supervisor.notify import notify
+from blazar.supervisor.notify import notify, stopping, watchdog_pause
 from blazar.supervisor.orphans import sweep
 from blazar.supervisor.pool import Pool
 from blazar.supervisor.preload import Prediction, Preload
@@ -60,6 +60,8 @@ STORE_THREADS = 4
 """Questions about the store that are answered at a time."""
 HASHING_THREADS = 2
 """Files of clients that are checked at a time."""
+STOP_MARGIN = 15.0
+"""Seconds that a stop may take beyond shutdown_grace_secs."""
 
 
 def serve(config: Config, paths: Paths, launcher: Sequence[str] = LAUNCHER,
@@ -162,9 +164,16 @@ class Daemon:
 
     def _up(self) -> None:
         log.info("listening on %s", self._url)
-        notify("READY=1")
+        notify(f"READY=1\nSTATUS=listening on {self._url}")
+        self._show_life(watchdog_pause(os.environ, os.getpid()))
         with suppress(OSError):  # whoever reads our output may be gone
             print(f"blazar: listening on {self._url}", flush=True)
+
+    def _show_life(self, pause: float | None) -> None:
+        """From the run loop: when that hangs, systemd starts the daemon anew."""
+        if pause is not None:
+            notify("WATCHDOG=1")
+            self._loop.later(pause, self._show_life, pause)
 
     def _changed(self) -> None:
         """Several changes in one go make one push."""
@@ -184,7 +193,7 @@ class Daemon:
             self._loop.end()
             return
         log.info("stopping: running answers have %g s", self._grace)
-        notify("STOPPING=1")
+        notify(stopping(self._grace + STOP_MARGIN))
         self._listener.close()
         self._fleet.refuse_loads()
         self._jobs.end()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 PACKAGES = {"cmake": "cmake", "curl": "curl", "git": "git", "nginx": "nginx-light", "node": "nodejs",
-            "openssl": "openssl"}
+            "openssl": "openssl", "systemd-analyze": "systemd"}
 """Program: the Debian package that brings it."""
 
 NPM = Path(__file__).parent.parent.parent / "build" / "npm"
