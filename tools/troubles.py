@@ -107,8 +107,7 @@ WORDS: dict[str, tuple[str, str]] = {
                          "build"),
     "lane-not-found": ("", "`blazar engine lane` lists those that there are"),
     "catalog-refused": ("", "see that `capability_registry_url` is right: `blazar config get capability_registry_url`"),
-    "service-refused": ("", "what the message says: most often run it as root, or with systemd at hand; `blazar serve` runs "
-                        "without it"),
+    "service-refused": ("", "do what the message says: most often, run it as root; `blazar serve` needs no systemd"),
     "upgrade-refused": ("", "upgrade it with what installed it, such as pip or apt"),
     "upgrade-failed": ("", "do what the message says; `blazar --version` tells which one is there"),
     "engine-start-failed": ("", "`blazar doctor` looks at the engines, `blazar logs MODEL` has their words"),
