@@ -264,8 +264,7 @@ def test_workers_that_use_a_child_at_the_same_time_share_its_slots(tmp_path):
         beats = len(gateway.supervisor.notes("beat"))
         eventually(lambda: len(gateway.supervisor.notes("beat")) >= beats + 3, 30)  # whole ticks
         answers = [gateway.start() for _ in range(4)]
-        eventually(lambda: gateway.parked == 2)
-        assert gateway.held.held == 2
+        eventually(lambda: gateway.parked == 2 and gateway.held.held == 2)
         gateway.supervisor.link().note("snapshot", snapshot={**snapshot, "workers": 1})
         eventually(lambda: gateway.held.held == 4)
         gateway.held.let(4)

@@ -185,7 +185,7 @@ def test_model_that_was_replaced_while_it_loaded_serves_who_waits_and_then_goes(
     link.ask("changed", 5, what="store")
     assert "endpoint" in until(lambda: answers)[0]
     until(lambda: daemon.state(daemon.model) == "absent", 3)
-    with pytest.raises(Exception, match="not installed"):
+    with pytest.raises(Exception, match="not found, try pulling it first"):
         link.ask("ensure_ready", 5, model=daemon.model)
     link.close()
 
