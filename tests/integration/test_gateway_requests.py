@@ -77,8 +77,8 @@ def test_a_running_one_is_listed_and_cancelled(gateway, dialect, stream):
     asked = Asked(gateway, dialect, id, stream=stream)
     row = row_of(gateway, id, "running")
     sees = stream or dialect != "openai"
-    row = eventually(lambda: next(row for row in told(gateway)["requests"] if row["id"] == id
-                                  and row["tokens"] == (2 if sees else 0)), 20)
+    row = eventually(lambda: next((row for row in told(gateway)["requests"] if row["id"] == id
+                                   and row["tokens"] == (2 if sees else 0)), None), 20)
     assert row.pop("age_secs") < 60 and row.pop("client").startswith("127.0.0.1:")
     assert row == {"id": id, "key": "ann", "model": MODEL, "alias": None, "dialect": dialect, "path": ASK[dialect][0],
                    "stream": stream, "state": "running", "tokens": 2 if sees else 0}
