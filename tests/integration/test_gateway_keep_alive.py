@@ -13,6 +13,7 @@ from tests.support.waiting import until
 
 YEAR = 365 * 86400.0
 EVENT = 'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
+END = ['data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n', "data: [DONE]\n\n"]
 ABSENT = object()
 
 
@@ -20,7 +21,7 @@ ABSENT = object()
 def daemon(tmp_path_factory):
     with Daemon(tmp_path_factory.mktemp("keep"), launcher=LAUNCHER) as daemon:
         daemon.model = daemon.install("m")
-        daemon.slow = daemon.install("slow", chunks=[EVENT] * 40, pause=0.05)
+        daemon.slow = daemon.install("slow", chunks=[EVENT] * 40 + END, pause=0.05)
         yield daemon.start()
 
 

@@ -197,7 +197,7 @@ def test_arrays_after_arrays_end_at_the_header_limit(tmp_path):
 
 def test_things_that_are_no_files(tmp_path):
     assert "folder" in refusal(tmp_path)
-    assert "No such file" in refusal(tmp_path / "nothing.gguf")
+    assert "no such file" in refusal(tmp_path / "nothing.gguf")
     os.mkfifo(tmp_path / "pipe.gguf")
     assert "not a regular file" in refusal(tmp_path / "pipe.gguf")
     (tmp_path / "loop.gguf").symlink_to(tmp_path / "loop.gguf")

@@ -96,7 +96,7 @@ def test_an_existing_file_without_the_usual_ending(store, tmp_path, monkeypatch)
 @pytest.mark.parametrize("reference", ["./missing", "missing.gguf", "/no/such/file", "../x", "~/nothing-here",
                                        "~nobody-of-that-name/x"])
 def test_a_path_that_is_not_there(store, reference):
-    with pytest.raises(ModelFileRefused, match="No such file"):
+    with pytest.raises(ModelFileRefused, match="there is no such file"):
         pull(store, reference, NOTHING)
 
 
