@@ -156,6 +156,7 @@ def test_the_childs_connection_is_kept_when_the_framing_ends_just_after_the_last
         talk.send(STREAM_HEAD + chunked(*lf(), last=False))
         time.sleep(0.02)
         talk.send(b"0\r\n\r\n")
+    gateway.rename_child(2 + stream + 2 * (dialect == "ollama"))
     gateway.child.play = play
     before = gateway.child.connections
     for _ in range(3):

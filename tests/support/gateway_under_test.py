@@ -4,7 +4,7 @@ import http.client
 import json
 import socket
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,13 @@ class GatewayUnderTest:
         self.child.drop()
         self.supervisor.heard[:] = [message for message in self.supervisor.heard if message["kind"] == "hello"]
         return self
+
+    def rename_child(self, number: int) -> None:
+        """Let the child be another one for the gateway, of whose ways it has learnt nothing yet."""
+        self.supervisor.loaded[MODEL] = self.supervisor.loadable[MODEL] = replace(
+            self.supervisor.loadable[MODEL], child_id=f"{MODEL}#{number}")
+        self.supervisor.push()
+        self.supervisor.link().ask("requests", 10, key=None, finished=0, cancel=None)  # it has heard what came before
 
     def connect(self) -> socket.socket:
         sock = self.connect_bare()
