@@ -21,6 +21,8 @@ AUTO_SLOTS = 1
 """Slots when the setting says 0; how many would fit is for a planner to say."""
 SAVE_FLAG = "--slot-save-path"
 """With it llama-server saves and restores slots when it is asked to."""
+COUNTS_FLAG = "--metrics"
+"""With it llama-server tells its own counts: they stand in /metrics, and say how many drafts were of use."""
 MCP_VARIABLE = "LLAMA_ARG_MCP_SERVERS_JSON"
 """Holds the value of --mcp-servers-json: it may hold secrets, and everybody can read an argv."""
 
@@ -48,6 +50,8 @@ class LlamaCpp(Lane):
                  *gate.must("default_ctx", "--ctx-size", str(ctx * slots)),
                  *gate.must("slots", "--parallel", str(slots)),
                  *gate.may("the model's chat template", "--jinja", yields=True)]
+        if gate.manifest.has(COUNTS_FLAG):
+            words += gate.may("/metrics", COUNTS_FLAG, yields=True)
         if launch.plan is not None and launch.plan.gpu_layers is not None:
             words += gate.may("the plan", "--gpu-layers", str(launch.plan.gpu_layers))
         if launch.secret_file is not None:
