@@ -47,11 +47,10 @@ class LlamaCpp(Lane):
         gate = flags.Gate(launch.manifest, f"the engine {launch.program.tag or launch.program.argv[0]}", launch.model)
         words = [*gate.must("a model file", "--model", str(launch.file)),
                  *gate.may("the model's name", "--alias", launch.model),
+                 *(gate.may("/metrics", COUNTS_FLAG, yields=True) if gate.manifest.has(COUNTS_FLAG) else ()),
                  *gate.must("default_ctx", "--ctx-size", str(ctx * slots)),
                  *gate.must("slots", "--parallel", str(slots)),
                  *gate.may("the model's chat template", "--jinja", yields=True)]
-        if gate.manifest.has(COUNTS_FLAG):
-            words += gate.may("/metrics", COUNTS_FLAG, yields=True)
         if launch.plan is not None and launch.plan.gpu_layers is not None:
             words += gate.may("the plan", "--gpu-layers", str(launch.plan.gpu_layers))
         if launch.secret_file is not None:

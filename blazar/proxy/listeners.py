@@ -1,4 +1,4 @@
-"""Who listens to events at this gateway worker. One that does not read costs BEHIND events of memory, then is cut off."""
+"""Who listens to events at this gateway worker. One that does not read is cut off when BEHIND events wait."""
 
 from collections import deque
 from collections.abc import Callable, Iterator

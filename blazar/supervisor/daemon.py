@@ -176,7 +176,7 @@ class Daemon:
             log.error("the last use of API keys could not be noted: %s", error)
 
     def _up(self) -> None:
-        self._events.publish("daemon_started", version=__version__, url=self._url)
+        self._events.publish("daemon_started", version=__version__)
         log.info("listening on %s", self._url)
         notify(f"READY=1\nSTATUS=listening on {self._url}")
         self._show_life(watchdog_pause(os.environ, os.getpid()))

@@ -15,6 +15,8 @@ LIMIT = 2.0
 """Seconds from connecting to the last byte."""
 LONGEST = 1 << 20
 """Bytes of an answer."""
+NONE = (404, 501)
+"""How engines answer that tell nothing of themselves."""
 OURS = "blazar_"
 """No engine's metric begins so."""
 
@@ -74,6 +76,8 @@ def _body(answer: bytes) -> bytes:
     received: Any = _Received(answer)
     response = http.client.HTTPResponse(received)
     response.begin()
+    if response.status in NONE:
+        return b""
     if response.status != 200:
         raise LeftOut("unreachable")
     return response.read()

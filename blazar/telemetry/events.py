@@ -14,7 +14,7 @@ from blazar.units import timestamp
 
 EVENTS = {
     # kind: (what has happened, its fields)
-    "daemon_started": ("The daemon serves clients.", "version url"),
+    "daemon_started": ("The daemon serves clients.", "version"),
     "daemon_stopping": ("The daemon was told to stop; running answers have that many seconds.", "grace_secs"),
     "gateway_started": ("A gateway worker was started, and is let in.", "pid"),
     "gateway_ended": ("A gateway worker has left, or gunicorn has ended.", "pid reason"),
