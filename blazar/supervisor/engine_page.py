@@ -5,6 +5,7 @@ import io
 import socket
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from blazar.supervisor import processes
@@ -17,6 +18,7 @@ LONGEST = 1 << 20
 """Bytes of an answer."""
 NONE = (404, 501)
 """How engines answer that tell nothing of themselves."""
+UNEXPLAINED = "As the engine tells it."
 OURS = "blazar_"
 """No engine's metric begins so."""
 
@@ -29,7 +31,8 @@ def read_page(endpoint: Endpoint, limit: float = LIMIT) -> list[Family]:
     """What the child of `endpoint` tells of itself. Runs on a thread; raises LeftOut."""
     try:
         text = _body(_fetched(endpoint, time.monotonic() + limit)).decode()
-        return [family for family in read(text) if not family.name.startswith(OURS)]
+        return [replace(family, meaning=family.meaning or UNEXPLAINED) for family in read(text)
+                if not family.name.startswith(OURS)]
     except TimeoutError:
         raise LeftOut("time") from None
     except OSError:
@@ -73,6 +76,8 @@ def _body(answer: bytes) -> bytes:
     """Raises LeftOut when there is none, HTTPException or ValueError when it is no HTTP, or not whole."""
     if not answer:
         raise LeftOut("unreachable")
+    if b"\r\n\r\n" not in answer:
+        raise ValueError("its head has no end")
     received: Any = _Received(answer)
     response = http.client.HTTPResponse(received)
     response.begin()

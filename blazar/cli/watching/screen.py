@@ -7,7 +7,7 @@ from typing import TextIO
 
 ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 """To a screen of its own without a cursor, and back."""
-HOME, LINE_END, REST = "\x1b[H", "\x1b[K\r\n", "\x1b[J"
+HOME, LINE_END, REST = "\x1b[H", "\x1b[K\n", "\x1b[J"
 USUAL = 80, 24
 ENDED_BY = (signal.SIGTERM, signal.SIGHUP)
 
