@@ -20,7 +20,7 @@ daemon off;
 {user}
 worker_processes 1;
 pid {folder}/nginx.pid;
-error_log {folder}/error.log;
+error_log {folder}/error.log warn;
 events {{ worker_connections 768; }}
 http {{
   gzip on;
