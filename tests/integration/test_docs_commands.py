@@ -27,7 +27,7 @@ NOT_RUN = (
     (r"make (run|test|lint|test-engines|test-frameworks)( +#.*)?", "whole suites, which include this one", "Makefile"),
     (r"sudo apt-get (install|build-dep) [\w./ -]+", "changes the machine", "tools/package_check.sh"),
     (r"dpkg-buildpackage --build=binary --unsigned-changes", "takes minutes", "tools/package_check.sh"),
-    (r"sudo systemctl (reload nginx|daemon-reload)", "there is no systemd in a test", "tools/package_check.sh"),
+    (r"sudo systemctl (reload nginx|daemon-reload && sudo systemctl restart blazar)", "there is no systemd in a test", "tools/package_check.sh"),
     (r"systemd-analyze security blazar", "asks a running systemd", "tests/unit/cli/service/test_unit.py"),
     (r"sudo editor /etc/nginx/\S+|sudo nginx -t", "nginx is started with other ports", "tests/support/nginx_site.py"),
     (r"python3 -m venv /opt/blazar|/opt/blazar/bin/pip .*", "installs from PyPI", "tools/venv.py"),
@@ -75,6 +75,7 @@ class Machine(StubShell):
             (programs / name).chmod(0o755)
         (programs / "systemctl.json").write_text(f'{{"show": {ACTIVE!r}}}'.replace("'", '"'))
         self.env |= {"PATH": f"{programs}:{self.env['PATH']}", "BLAZAR_SYSTEMCTL": str(programs / "systemctl")}
+        self.find_engine()
         self.bash = Bash(self.env)
 
     def systemctl(self, action: str) -> None:
