@@ -30,13 +30,13 @@ class Crowd:
     rounds = 0
     """Crowds so far: no question is asked twice, since one answer would serve both."""
 
-    def __init__(self, daemon: Daemon, model: str, stored: int = 0, key: str = "") -> None:
+    def __init__(self, daemon: Daemon, model: str, stored: int = 0) -> None:
         """`stored` more clients ask for responses, which are to be kept."""
         Crowd.rounds += 1
         self.outcomes: list[Outcome] = []
         self.kept: dict[str, Any] = {}
         """Responses whose clients were told that they are kept, by id."""
-        self._daemon, self._model, self._key = daemon, model, key
+        self._daemon, self._model = daemon, model
         self._pool = ThreadPoolExecutor(STREAMS + stored)
         self._stored = stored
         self._lock = threading.Lock()
@@ -54,7 +54,7 @@ class Crowd:
         self._pool.shutdown()
 
     def _ask(self, question: Question) -> None:
-        outcome = ask(self._daemon.port, question, self._key)
+        outcome = ask(self._daemon.port, question, self._daemon.key)
         with self._lock:
             self.outcomes.append(outcome)
 
