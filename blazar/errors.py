@@ -1009,6 +1009,15 @@ class EnginesBusy(BlazarError):
     status = 409
 
 
+class TooManyConnections(BlazarError):
+    """{limit} connections are open, as many as this server has descriptors for; close idle ones and try again, or raise
+    its limit of open files: LimitNOFILE= of the unit, `ulimit -n` of a shell"""
+
+    slug = "too-many-connections"
+    status = 503
+    usual_pause = 1.0
+
+
 class ShuttingDown(BlazarError):
     """Blazar is stopping and ended this request; try again when it is back"""
 
