@@ -16,13 +16,13 @@ from typing import Any
 import gevent
 from gevent.event import Event
 from gevent.pool import Pool
-from gevent.server import StreamServer
 from gunicorn.util import close
 from gunicorn.workers.ggevent import GeventWorker
 
 from blazar.errors import TooManyConnections
 from blazar.proxy.wire.client import Client
 from blazar.proxy.wire.conversation import Conversation, Door
+from blazar.proxy.wire.listening import Listening
 from blazar.proxy.wire.turns import MOST, Turns
 
 ERROR_TIME = 2.0
@@ -84,15 +84,15 @@ class GatewayWorker(GeventWorker):
         """The supervisor's word on how long streams may go on from now."""
         self._end_at = time.monotonic() + grace
 
-    def _listen(self, listener: Any, door: Door) -> StreamServer:
+    def _listen(self, listener: Any, door: Door) -> Listening:
         listener.setblocking(1)
         pool = Pool(self.worker_connections + REFUSERS)
-        server = StreamServer(listener, handle=partial(self._serve, door), spawn=pool)
+        server = Listening(listener, handle=partial(self._serve, door), spawn=pool)
         server.max_accept = MOST  # new connections wait for their turn too
         server.start()
         return server
 
-    def _drain(self, servers: list[StreamServer], gateway: Any) -> None:
+    def _drain(self, servers: list[Listening], gateway: Any) -> None:
         """Wait for connections to end; when the grace is over, end their exchanges with an error."""
         last = time.monotonic() + self.app.grace
         self._wait(lambda: last if self._end_at is None else self._end_at)
