@@ -102,9 +102,16 @@ class Request:
         self._begin_body(limit)
         data = self._read()
         if not data or len(data) != self._length:
-            data = b"".join(self._rest(data, limit))
+            data = self._gathered(data, limit)
         self.sink.unread = False
         return data
+
+    def _gathered(self, data: bytes, limit: float) -> bytes:
+        """The same, with no object kept for each piece: a client may send millions."""
+        whole = bytearray()
+        for piece in self._rest(data, limit):
+            whole += piece
+        return bytes(whole)
 
     def pieces(self) -> Iterator[bytes]:
         """The body as it comes, however long; raises what `body` raises."""
