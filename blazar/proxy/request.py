@@ -110,7 +110,8 @@ class Request:
 
     def _gathered(self, data: bytes, limit: float) -> bytes:
         """The same, with an object kept for each piece only while these are few: a client may send millions."""
-        pieces, whole = [], bytearray()
+        pieces: list[bytes] = []
+        whole = bytearray()
         for piece in self._rest(data, limit):
             if len(pieces) < MOST_PIECES:
                 pieces.append(piece)
