@@ -18,7 +18,7 @@ def answer(*, once=None):
     """A streamed answer, the whole of it at once, or its first word and the rest once that file is there."""
     first, *rest = [event(delta(word)).decode() for word in WORDS]
     held = [] if once is None else [{"until": str(once)}]
-    return {"headers": {"Content-Type": "text/event-stream"},
+    return {"lingers": 1.0, "headers": {"Content-Type": "text/event-stream"},
             "chunks": [first, *held, *rest, event(delta(finish="stop")).decode(), "data: [DONE]\n\n"]}
 
 
@@ -95,7 +95,9 @@ def test_models_that_alternate_both_get_on(start):
 
 def test_an_eviction_waits_for_those_who_wait(start, go_on):
     daemon, ask, names = start(one=True)
-    answers = [ask("one") for _ in range(3)]
+    answers = [ask("one")]
+    until(lambda: asked(daemon, names["one"]), 20)  # from here on who is parked waits for the slot, not for the load
+    answers += [ask("one"), ask("one")]
     parked(daemon, 2)
     control = daemon.control()
     with ThreadPoolExecutor(1) as thread:
@@ -109,14 +111,16 @@ def test_an_eviction_waits_for_those_who_wait(start, go_on):
     assert len(daemon.starts(names["one"])) == 1
 
 
-def test_a_child_that_is_killed_has_a_successor_for_those_who_wait(start):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGUSR1], ids=["at once", "slowly"])
+def test_a_child_that_is_killed_has_a_successor_for_those_who_wait(start, number):
+    """Its connections close before it has ended: whoever asks for it in between is not sent to it again."""
     daemon, ask, names = start(one=True)
     running = ask("one")
     until(lambda: asked(daemon, names["one"]), 20)
     waiting = [ask("one") for _ in range(3)]
     parked(daemon, 3)
     daemon.play(names["one"], **answer())
-    os.kill(int(daemon.starts(names["one"])[0][0]), signal.SIGKILL)
+    os.kill(int(daemon.starts(names["one"])[0][0]), number)
     status, told = running.result()  # its answer has no length that would tell its end
     assert status == 502 and "in the middle of its answer" in told["error"]
     assert all(map(is_whole, waiting))

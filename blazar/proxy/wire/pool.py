@@ -22,7 +22,7 @@ from gevent.hub import Waiter
 from blazar.control import short_socket_path
 from blazar.proxy.wire.client import READ, READ_SIZE, WRITE
 from blazar.proxy.wire.head import HeadReader
-from blazar.transport import Endpoint
+from blazar.transport import Endpoint, runs
 
 KEPT_IDLE = 4.0
 """Seconds an unused connection is kept."""
@@ -228,24 +228,12 @@ def _connect(endpoint: Endpoint) -> _socket.socket:
         else:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             _complete(sock, address)
-        _check_runs(endpoint.pid)
+        if not runs(endpoint.pid):  # another program may have taken its port, and would get the prompt
+            raise ConnectionRefusedError("its process has ended")
     except BaseException:
         sock.close()
         raise
     return sock
-
-
-def _check_runs(pid: int) -> None:
-    """Raises OSError for a child that has ended: another program may have taken its port, and would get the prompt.
-
-    What has ended has no program any more, even while nobody has waited for it.
-    """
-    try:
-        os.readlink(f"/proc/{pid}/exe")
-    except (FileNotFoundError, ProcessLookupError):
-        raise ConnectionRefusedError("its process has ended") from None
-    except OSError:
-        return  # the system does not tell
 
 
 def _complete(sock: _socket.socket, address: tuple[str, int] | str) -> None:
