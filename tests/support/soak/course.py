@@ -134,7 +134,9 @@ class Course:
     def _must(self, probe: Any, words: str) -> None:
         try:
             until(probe, REST, words)
-        except (AssertionError, BlazarError) as error:
+        except AssertionError as error:
+            self.wrong.append(str(error))
+        except BlazarError as error:
             self.wrong.append(f"{words}: {error}")
 
     def _unloaded(self) -> bool:
