@@ -8,7 +8,7 @@ import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, pairwise
 
 import pytest
 
@@ -122,7 +122,7 @@ def test_6_a_storm_of_alternating_requests_is_answered_or_refused_and_neither_mo
     assert any(one.status != 200 for one in outcomes), "it was no storm"
     for model, answers in answered.items():
         times = [ends - STORM, *sorted(one.ended for one in answers), ends]
-        assert max(after - before for before, after in zip(times, times[1:], strict=False)) < STARVES, model
+        assert max(after - before for before, after in pairwise(times)) < STARVES, model
         assert max(one.ended - one.began for one in answers) < STARVES, model
         assert len(daemon.starts(model)) >= 2, model
     fewer, more = sorted(map(len, answered.values()))
