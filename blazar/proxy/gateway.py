@@ -124,7 +124,8 @@ class Gateway:
                 config.semantic_cache, Likeness(directory, self.pipeline, self.dispatch.fetch), reader, self.metrics,
                 lambda model: directory.models[model]["digest"], ledger.now, self.pace),
             "singleflight": SingleFlight(config.singleflight, self.metrics),
-            "retry": Retry(directory, self.metrics, self._warden), "charge": Charge(ledger.accounts, self.metrics),
+            "retry": Retry(directory, self.metrics, self._warden),
+            "charge": Charge(ledger.accounts, self.metrics, reader),
             "resolve": Resolve(directory, ledger, config),
             "preflight": Preflight(ready, self.dispatch.fetch, config.prompt_preflight),
             "lease": Lease(ready), "admission": Admission(ledger, ready, self.parking, self.metrics)}
