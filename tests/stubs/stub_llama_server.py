@@ -18,6 +18,7 @@ The scenario is read from `<model file>.stub.json` when there is one; all keys a
   die_restoring exit code when a slot is restored
   silent        seconds between a completion request and the head of its answer
   busy          its slots say that they work: "still", or "moving" from one look to the next
+  page          its /metrics, which it has not otherwise; page_delay: seconds until it tells that
   ctx, slots    what /props says, unless the flags say it; props_delay: seconds until it says it
 
 `chunks` are the pieces of the answer body, written as they are with `pause` seconds between them; a piece may be
@@ -127,6 +128,9 @@ class Handler(BaseHTTPRequestHandler):
         elif path == "/props":
             time.sleep(stub.play.get("props_delay", 0))
             self.send(200, stub.props())
+        elif path == "/metrics" and "page" in stub.play:
+            time.sleep(stub.play.get("page_delay", 0))
+            self.send(200, stub.play["page"])
         elif path == "/slots":
             stub.looks += stub.play.get("busy") == "moving"
             self.send(200, [{"id": number, "is_processing": "busy" in stub.play, "n_decoded": stub.looks,
@@ -195,7 +199,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
 
     def send(self, status: int, body: object) -> None:
-        data = json.dumps(body).encode()
+        data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json; charset=utf-8")
         self.send_header("Content-Length", str(len(data)))
