@@ -17,7 +17,7 @@ from blazar.supervisor.peg import peg
 from blazar.supervisor.policies import warm_peg
 from blazar.supervisor.sessions import SAVE_LIMIT, arrive, save
 from blazar.supervisor.states import ALLOWED, LIVE, State
-from blazar.transport import ROUTER, Address, Endpoint, model_at
+from blazar.transport import ROUTER, Address, Endpoint, model_at, runs
 
 log = logging.getLogger(__name__)
 
@@ -148,7 +148,7 @@ class Child:
 
         A child that `is_spare` makes no other one go.
         """
-        if self.state is State.READY and processes.is_alive(self.pid):
+        if self.state is State.READY and runs(self.pid) and processes.is_alive(self.pid):
             waiter(self.endpoint, None)
             return
         now = self._means.loop.now()
