@@ -23,6 +23,7 @@ from blazar.cli.commands.logs import Logs
 from blazar.cli.commands.ps import Ps
 from blazar.cli.commands.pull import Pull
 from blazar.cli.commands.quantize import Quantize
+from blazar.cli.commands.reload import Reload
 from blazar.cli.commands.requests import Requests
 from blazar.cli.commands.rm import Rm
 from blazar.cli.commands.rpc import Rpc
@@ -36,8 +37,8 @@ from blazar.cli.context import Context
 from blazar.cli.output import Output
 from blazar.errors import BlazarError
 
-VERBS: tuple[Command, ...] = (Serve(), Service(), Pull(), Create(), List(), Show(), Ps(), Requests(), Logs(), Run(),
-                              Stop(), Cp(), Rm(), Quantize(), Fit(), Explain(), Bench(), Engine(), Rpc(), Keys(),
+VERBS: tuple[Command, ...] = (Serve(), Reload(), Service(), Pull(), Create(), List(), Show(), Ps(), Requests(), Logs(),
+                              Run(), Stop(), Cp(), Rm(), Quantize(), Fit(), Explain(), Bench(), Engine(), Rpc(), Keys(),
                               Config(), Doctor(), Upgrade())
 
 FEW = 3

@@ -173,6 +173,7 @@ BODIES: dict[tuple[str, str], Body] = {
     ("GET", "/api/requests"): Body("The requests that are under way, and the last that have ended.", query={
         "finished": {"type": "integer", "minimum": 0, "maximum": 512}}),
     ("DELETE", "/api/requests/{id}"): Body("Cancel a request that is under way."),
+    ("POST", "/api/reload"): Body("Read the configuration again, and tell what has come of it."),
     ("POST", "/api/explain"): Body("How a model is loaded, or would be, and why.", NAMED),
     ("POST", "/api/pull"): Body("Get a model.", obj("model", model=MODEL, stream=SWITCH), streams=True),
     ("DELETE", "/api/delete"): Body("Remove a model.", NAMED),

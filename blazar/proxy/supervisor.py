@@ -41,8 +41,12 @@ class Supervisor:
         self._reported = -1
         self._numbers = itertools.count(1)
         self._jobs: weakref.WeakValueDictionary[int, Job] = weakref.WeakValueDictionary()
-        self.on_stopping: Callable[[float], None] = lambda grace: None
-        """Called with the seconds after which exchanges are to be ended."""
+        self.on_stopping: Callable[[float, bool], None] = lambda grace, relieved: None
+        """Called with the seconds after which exchanges are to be ended, and whether another gateway has taken over."""
+        self.certificate: dict[str, str] | None = None
+        """The PEM texts with which clients are received, as the supervisor has read them last."""
+        self.on_certificate: Callable[[], None] = lambda: None
+        """Called when there are others."""
         self.on_keys: Callable[[list[dict[str, Any]]], None] = lambda entries: None
         """Called with the API keys that are in force from now on."""
 
@@ -132,6 +136,10 @@ class Supervisor:
         """What all gateway workers say of their requests; see `under_way.told`."""
         return self._ask("requests", ANSWER_TIMEOUT, key=key, finished=finished, cancel=cancel)
 
+    def reload(self) -> dict[str, Any]:
+        """Have the configuration read again; what has come of it. Raises ConfigRefused and its kin."""
+        return self._ask("reload", None)
+
     def keep_alive(self, model: str, seconds: float) -> None:
         """Note how long `model` is to stay loaded from now on."""
         if self._link is not None:
@@ -172,6 +180,12 @@ class Supervisor:
         """On the reader's thread: a newer snapshot may follow at once, and must be the one that stays."""
         self._directory.replace(answer["snapshot"])
         self._ledger.accounts.restore(**answer["usage"])
+        self._take_certificate(answer.get("certificate"))
+
+    def _take_certificate(self, certificate: dict[str, str] | None) -> None:
+        if certificate is not None and certificate != self.certificate:
+            self.certificate = certificate
+            self.on_certificate()
 
     def _dropped(self, link: Link) -> None:
         if self._link is link:
@@ -210,4 +224,6 @@ class Supervisor:
         elif kind == "requests":
             link.answer(message, **told(self._ledger, message["key"], message["finished"], message["cancel"]))
         elif kind == "stopping":
-            self.on_stopping(float(message["grace"]))
+            self.on_stopping(float(message["grace"]), bool(message.get("relieved")))
+        elif kind == "certificate":
+            self._take_certificate(message["certificate"])

@@ -112,6 +112,25 @@ class Fleet:
         elif child is not None:
             child.put_down()
 
+    def take(self, max_loaded: int, keep_alive: float) -> None:
+        """From now on these are the settings; a child that nobody asked to keep otherwise stays as long as they say."""
+        self._max_loaded, self._keep_alive = max_loaded, keep_alive
+        for child in self._children.values():
+            child.take(keep_alive)
+            child.forgive()
+        self._means.changed()
+
+    def loading(self) -> list[Child]:
+        """The children that are on their way."""
+        return [child for child in self._children.values() if child.state is State.STARTING]
+
+    def reconsider(self) -> None:
+        """What is loaded next is weighed by other settings now."""
+        if self._routed is not None:
+            self._routed.reconsider()
+        for child in self._children.values():
+            child.reconsider()
+
     def compare(self, digests: Mapping[str, str]) -> None:
         """`digests` are the files that the store has now, by model: children of others go. What has failed may be tried
         again, since models or engines have changed."""

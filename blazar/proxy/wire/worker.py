@@ -24,6 +24,9 @@ from blazar.proxy.wire.client import Client
 from blazar.proxy.wire.conversation import Conversation, Door
 from blazar.proxy.wire.turns import MOST, Turns
 
+LINGER = 5.0
+"""Seconds for which idle connections are kept once another worker has taken over: who asks again within them is
+answered, and told that the connection ends."""
 ERROR_TIME = 2.0
 """Seconds for the last errors to reach their clients once exchanges were ended."""
 GLANCE = 0.05
@@ -47,6 +50,10 @@ class GatewayWorker(GeventWorker):
         self._clients: set[Client] = set()
         self._turns: Turns
         self._end_at: float | None = None
+        self._relieved = False
+        """Whether another worker takes the new connections."""
+        self.parting = False
+        """Whether a connection ends as soon as it is idle."""
         self._stopping: Event | None = None
 
     # -- its life ------------------------------------------------------------------------------------
@@ -57,7 +64,9 @@ class GatewayWorker(GeventWorker):
         gateway.supervisor.on_stopping = self._end_after
         self._turns = Turns(gevent.get_hub().loop)
         tls = gateway.tls()
-        servers = [self._listen(listener, Door(self.cfg, listener, self._turns, tls)) for listener in self.sockets]
+        doors = [Door(self.cfg, listener, self._turns, tls) for listener in self.sockets]
+        gateway.supervisor.on_certificate = partial(self._renew, doors)
+        servers = [self._listen(listener, door) for listener, door in zip(self.sockets, doors, strict=True)]
         gc.collect()
         gc.freeze()  # what is here stays, and need not be looked at again
         gc.set_threshold(YOUNG_OBJECTS)
@@ -69,6 +78,9 @@ class GatewayWorker(GeventWorker):
         gateway.draining = True
         for server in servers:
             server.close()
+        lingering = time.monotonic() + LINGER
+        self._wait(lambda: lingering if self._relieved else 0.0)
+        self.parting = True
         for client in self._clients:
             if not client.busy:
                 client.shut(_socket.SHUT_RD)  # what has already come is still read
@@ -80,9 +92,21 @@ class GatewayWorker(GeventWorker):
         if self._stopping is not None:
             self._stopping.set()
 
-    def _end_after(self, grace: float) -> None:
-        """The supervisor's word on how long streams may go on from now."""
+    def _end_after(self, grace: float, relieved: bool) -> None:
+        """The supervisor's word on how long streams may go on from now, and whether another worker has taken over."""
         self._end_at = time.monotonic() + grace
+        self._relieved = relieved
+
+    def _renew(self, doors: list[Door]) -> None:
+        """Receive new connections with the certificate that the supervisor has told; the others keep theirs."""
+        try:
+            tls = self.app.gateway.tls()
+        except Exception:
+            self.log.exception("the new certificate cannot be used")
+            return
+        for door in doors:
+            if door.tls is not None:
+                door.tls = tls
 
     def _listen(self, listener: Any, door: Door) -> StreamServer:
         listener.setblocking(1)
