@@ -73,8 +73,8 @@ MESSAGES = {
     "keys": ("cli", "", "file: the settings file of this daemon, names: of the API keys that it says"),
     "status": ("cli", "", "pid url children gateway"),
     "beat": ("gateway", "", None),
-    "stopping": ("supervisor", "grace: seconds until streams are ended; relieved: whether another gateway has taken "
-                 "over", None),
+    "stopping": ("supervisor", "grace: seconds until streams are ended", None),
+    "relieve": ("supervisor", "grace: as above; another gateway has taken over", "once no connection is taken any more"),
     "certificate": ("supervisor", "certificate: {chain secret}, the PEM texts for new connections", None),
     "reload": ("gateway, cli", "", "changed children gateway certificate restart failed warnings; see "
                "supervisor/report.py"),

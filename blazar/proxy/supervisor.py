@@ -41,8 +41,10 @@ class Supervisor:
         self._reported = -1
         self._numbers = itertools.count(1)
         self._jobs: weakref.WeakValueDictionary[int, Job] = weakref.WeakValueDictionary()
-        self.on_stopping: Callable[[float, bool], None] = lambda grace, relieved: None
-        """Called with the seconds after which exchanges are to be ended, and whether another gateway has taken over."""
+        self.on_stopping: Callable[[float], None] = lambda grace: None
+        """Called with the seconds after which exchanges are to be ended."""
+        self.on_relieved: Callable[[float], None] = lambda grace: None
+        """The same, when another gateway has taken over; no connection is to be taken any more when it returns."""
         self.certificate: dict[str, str] | None = None
         """The PEM texts with which clients are received, as the supervisor has read them last."""
         self.on_certificate: Callable[[], None] = lambda: None
@@ -224,6 +226,9 @@ class Supervisor:
         elif kind == "requests":
             link.answer(message, **told(self._ledger, message["key"], message["finished"], message["cancel"]))
         elif kind == "stopping":
-            self.on_stopping(float(message["grace"]), bool(message.get("relieved")))
+            self.on_stopping(float(message["grace"]))
+        elif kind == "relieve":
+            self.on_relieved(float(message["grace"]))
+            link.answer(message)
         elif kind == "certificate":
             self._take_certificate(message["certificate"])

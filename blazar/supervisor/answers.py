@@ -283,7 +283,8 @@ class Answers:
         self.refresh_store(link, message)
 
     def _status(self, link: Link, message: Message) -> None:
-        link.answer(message, pid=os.getpid(), url=self._url_of(self._certificate.scheme), children=self._fleet.describe(),
+        url = self._url_of(self._certificate.scheme)
+        link.answer(message, pid=os.getpid(), url=url, children=self._fleet.describe(),
                     gateway={"pid": self._gateway.pid, "workers": [worker.pid for worker in self._workers.all()]})
 
     def _requests(self, link: Link, message: Message) -> None:

@@ -96,8 +96,8 @@ class Gateway:
     def _spawn(self) -> Process:
         fd = self._listener.fileno()
         taken = {process.name for process in self._all()}
-        name = next(name for name in (NAME, *(f"{NAME}-{number}" for number in itertools.count(2)))
-                    if name not in taken)
+        names = (NAME if number == 1 else f"{NAME}-{number}" for number in itertools.count(1))
+        name = next(name for name in names if name not in taken)
         process = spawn(
             [*self._launcher, "--fd", str(fd), "--control", str(self._paths.control_socket),
              "--grace", f"{self.grace:g}"],
@@ -137,14 +137,17 @@ class Gateway:
     def _promote(self, heir: Process) -> None:
         former, self._process, self._heir = self._process, heir, None
         self._alone_since = self._loop.now()
-        if former is not None:
-            self._leaving.add(former)
-            for worker in self._workers.all():
-                if is_worker_of(worker.pid, former):
-                    worker.link.note("stopping", grace=self.longest_stream, relieved=True)
-            former.signal_leader(signal.SIGTERM)
-            self._loop.later(self.longest_stream + 2 * AFTER_GRACE, former.kill)
-            log.info("gateway: gunicorn %d takes over from %d, whose last streams go on", heir.pid, former.pid)
+        if former is None:
+            self._told_of_heir("")
+            return
+        self._leaving.add(former)
+        log.info("gateway: gunicorn %d takes over from %d, whose last streams go on", heir.pid, former.pid)
+        self._loop.later(self.longest_stream + 2 * AFTER_GRACE, former.kill)
+        workers = [worker for worker in self._workers.all() if is_worker_of(worker.pid, former)]
+        self._workers.relieve(workers, self.longest_stream, lambda: self._relieved(former))
+
+    def _relieved(self, former: Process) -> None:
+        former.signal_leader(signal.SIGTERM)
         self._told_of_heir("")
 
     def _told_of_heir(self, failure: str) -> None:
@@ -175,7 +178,7 @@ class Gateway:
         if not self._all():
             self._gone()
             return
-        self._workers.note("stopping", grace=self.grace, relieved=False)
+        self._workers.note("stopping", grace=self.grace)
         for process in self._all():
             process.signal_leader(signal.SIGTERM)
         self._loop.later(self.grace + AFTER_GRACE, self.kill)

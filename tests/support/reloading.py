@@ -29,7 +29,8 @@ class ReloadedDaemon(Daemon):
     def reload(self) -> dict[str, Any]:
         link = self.control()
         try:
-            return link.ask("reload", 120)
+            told = link.ask("reload", 120)
+            return {name: value for name, value in told.items() if name != "reply_to"}
         finally:
             link.close()
 

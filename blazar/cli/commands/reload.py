@@ -27,7 +27,7 @@ class Reload(Command):
         from blazar.supervisor.report import Report
         told = _ask(context)
         if context.out.as_json:
-            context.out.json(told)
+            context.out.json(Report.of(told).as_dict())
         else:
             for warning in told["warnings"]:
                 context.out.note(warning)

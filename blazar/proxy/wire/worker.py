@@ -49,6 +49,7 @@ class GatewayWorker(GeventWorker):
         super().__init__(*args, **kwargs)
         self._clients: set[Client] = set()
         self._turns: Turns
+        self._servers: list[StreamServer] = []
         self._end_at: float | None = None
         self._relieved = False
         """Whether another worker takes the new connections."""
@@ -62,11 +63,12 @@ class GatewayWorker(GeventWorker):
         self._stopping = Event()
         gateway = self.app.gateway
         gateway.supervisor.on_stopping = self._end_after
+        gateway.supervisor.on_relieved = self._relieve
         self._turns = Turns(gevent.get_hub().loop)
         tls = gateway.tls()
         doors = [Door(self.cfg, listener, self._turns, tls) for listener in self.sockets]
         gateway.supervisor.on_certificate = partial(self._renew, doors)
-        servers = [self._listen(listener, door) for listener, door in zip(self.sockets, doors, strict=True)]
+        self._servers = [self._listen(listener, door) for listener, door in zip(self.sockets, doors, strict=True)]
         gc.collect()
         gc.freeze()  # what is here stays, and need not be looked at again
         gc.set_threshold(YOUNG_OBJECTS)
@@ -75,16 +77,14 @@ class GatewayWorker(GeventWorker):
         while self.alive:
             self.notify()
             self._stopping.wait(1.0)
-        gateway.draining = True
-        for server in servers:
-            server.close()
+        self._take_no_more()
         lingering = time.monotonic() + LINGER
         self._wait(lambda: lingering if self._relieved else 0.0)
         self.parting = True
         for client in self._clients:
             if not client.busy:
                 client.shut(_socket.SHUT_RD)  # what has already come is still read
-        self._drain(servers, gateway)
+        self._drain(gateway)
         gateway.supervisor.tick()  # the last counts
 
     def handle_exit(self, sig: int, frame: Any) -> None:
@@ -92,10 +92,21 @@ class GatewayWorker(GeventWorker):
         if self._stopping is not None:
             self._stopping.set()
 
-    def _end_after(self, grace: float, relieved: bool) -> None:
-        """The supervisor's word on how long streams may go on from now, and whether another worker has taken over."""
-        self._end_at = time.monotonic() + grace
-        self._relieved = relieved
+    def _end_after(self, grace: float) -> None:
+        """The supervisor's word on how long streams may go on from now."""
+        self._end_at, self._relieved = time.monotonic() + grace, False
+
+    def _relieve(self, grace: float) -> None:
+        """Its word that another worker has taken over; SIGTERM follows."""
+        self._end_at, self._relieved = time.monotonic() + grace, True
+        self._take_no_more()
+
+    def _take_no_more(self) -> None:
+        """No more connections; those that are open end with the answer to the next request."""
+        self.app.gateway.draining = True
+        self.app.gateway.background.wake()  # to leave batches to whoever takes over
+        for server in self._servers:
+            server.close()
 
     def _renew(self, doors: list[Door]) -> None:
         """Receive new connections with the certificate that the supervisor has told; the others keep theirs."""
@@ -116,14 +127,14 @@ class GatewayWorker(GeventWorker):
         server.start()
         return server
 
-    def _drain(self, servers: list[StreamServer], gateway: Any) -> None:
+    def _drain(self, gateway: Any) -> None:
         """Wait for connections to end; when the grace is over, end their exchanges with an error."""
         last = time.monotonic() + self.app.grace
         self._wait(lambda: last if self._end_at is None else self._end_at)
         gateway.end_exchanges()
         last_words = time.monotonic() + ERROR_TIME
         self._wait(lambda: last_words)
-        for server in servers:
+        for server in self._servers:
             server.stop(timeout=1)
 
     def _wait(self, until: Callable[[], float]) -> None:
