@@ -74,7 +74,8 @@ MESSAGES = {
     "status": ("cli", "", "pid url children gateway"),
     "beat": ("gateway", "", None),
     "stopping": ("supervisor", "grace: seconds until streams are ended", None),
-    "relieve": ("supervisor", "grace: as above; another gateway has taken over", "once no connection is taken any more"),
+    "relieve": ("supervisor", "grace: as above; another gateway has taken over, and it is to take no more connections",
+                ""),
     "certificate": ("supervisor", "certificate: {chain secret}, the PEM texts for new connections", None),
     "reload": ("gateway, cli", "", "changed children gateway certificate restart failed warnings; see "
                "supervisor/report.py"),

@@ -120,10 +120,6 @@ class Fleet:
             child.forgive()
         self._means.changed()
 
-    def loading(self) -> list[Child]:
-        """The children that are on their way."""
-        return [child for child in self._children.values() if child.state is State.STARTING]
-
     def reconsider(self) -> None:
         """What is loaded next is weighed by other settings now."""
         if self._routed is not None:
@@ -158,9 +154,9 @@ class Fleet:
             self._children[place] = Child(place, self._means, self._keep_alive, self._ended)
         return self._children[place]
 
-    def ready(self) -> list[Child]:
-        """The children that serve."""
-        return [child for child in self._children.values() if child.state is State.READY]
+    def ready(self, state: State = State.READY) -> list[Child]:
+        """The children that serve, or are in another state."""
+        return [child for child in self._children.values() if child.state is state]
 
     def reshape(self, child: Child, why: str, then: Callable[[BlazarError | None], None],
                 is_spare: bool = False) -> None:

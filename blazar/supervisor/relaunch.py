@@ -38,7 +38,7 @@ class Relaunch:
     def look(self, before: Loader, report: Report, then: Callable[[], None]) -> None:
         """Have those start anew that `before` would start otherwise; `then` follows when it is known which."""
         self._fleet.reconsider()
-        for child in self._fleet.loading():
+        for child in self._fleet.ready(State.STARTING):
             self._look_when_ready(child, before)
         self._next(self._fleet.ready(), before, report, then)
 

@@ -9,6 +9,8 @@ import urllib.request
 
 import pytest
 
+from blazar.cli.client import daemon_status
+from blazar.paths import Paths
 from tests.support.daemon import Daemon
 from tests.support.reloading import ReloadedDaemon
 from tests.support.shell import Shell
@@ -21,6 +23,12 @@ def shell(tmp_path):
     shell = Shell(tmp_path)
     yield shell
     shell.stop()
+
+
+def served(shell):
+    """The processes of the models that are ready."""
+    children = daemon_status(Paths(shell.home / ".local" / "share" / "blazar"))["children"]
+    return {child["pid"] for child in children if child["state"] == "ready"}
 
 
 def test_a_stream_of_the_real_engine_ends_before_its_settings_change(shell):
@@ -38,24 +46,22 @@ def test_a_stream_of_the_real_engine_ends_before_its_settings_change(shell):
                 begun.set()
     reading = threading.Thread(target=read)
     reading.start()
-    assert begun.wait(120)
+    assert begun.wait(60)
+    former = served(shell)
     shell.ok("config", "set", "default_ctx", "64")
     said = shell.ok("reload")
     assert "changed: default_ctx\n" in said and "solo:f32" in said.splitlines()[1]
-    reading.join(120)
+    reading.join(60)
     assert lines[-1]["done"] and all("error" not in line for line in lines)
 
-    def loaded():
-        with urllib.request.urlopen(shell.url + "/api/ps", timeout=60) as answer:
-            return [model["context_length"] for model in json.load(answer)["models"]]
-    until(lambda: loaded() == [64], 120)
+    fresh = until(lambda: served(shell).difference(former), 60)
     assert json.loads(shell.ok("reload", "--json"))["changed"] == []
     shell.config.write_text("default_ctx = 'many'\n")
     refused = shell("reload")
     assert refused.returncode == 2 and "default_ctx" in refused.stderr
     shell.config.unlink()
     gone = shell("reload")
-    assert gone.returncode == 2 and str(shell.config) in gone.stderr and loaded() == [64]
+    assert gone.returncode == 2 and str(shell.config) in gone.stderr and served(shell) == fresh
 
 
 def test_systemd_is_told_when_it_begins_and_when_it_has_ended(tmp_path, monkeypatch):

@@ -17,8 +17,7 @@ class Reload(Command):
     about = ("Asks the daemon of this data dir, or the one that BLAZAR_HOST names. No request fails or is cut: a model "
              "whose launch changes is loaded anew once its requests have ended, and answers that run go on. A file "
              "that is refused changes nothing. The same as SIGHUP, and as `systemctl reload blazar`.")
-    examples = ("blazar reload", "blazar config set cors_origins https://app.example.com && blazar reload",
-                "blazar reload --json")
+    examples = ("blazar reload", "blazar reload --json")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         add_json(parser)
