@@ -13,7 +13,7 @@ GATEWAY = frozenset({
     "cors_origins", "decode_policy", "json_scan_over_kb", "late_chunking_max_tokens", "log_level", "max_body_mb",
     "max_queued", "model_load_timeout_secs", "prompt_preflight", "queue_timeout_secs", "raw_lane_max_tokens",
     "reasoning_format", "semantic_cache", "sentinel", "sentinel_enforce", "sentinel_stall_secs",
-    "server_tools_runtime", "singleflight", "sse_ping_interval"})
+    "server_tools_runtime", "singleflight", "sse_ping_interval", "trusted_proxies"})
 """Those that a gateway worker takes when it starts."""
 TOLD = frozenset({"keys", "tls_cert", "tls_key"})
 """Those that it reads too, and is told of while it runs."""
