@@ -104,6 +104,8 @@ class Usage:
     completion_ns: int = 0
     estimated: bool = False
     """The engine told no count; this one is a guess."""
+    timed: bool = False
+    """Its times were told too, which llama.cpp does unasked."""
 
 
 @dataclass(slots=True)

@@ -81,6 +81,7 @@ class Meter:
                     continue
                 usage = Usage()
                 take_counts(usage, {name: told})
+                usage.timed = name == "timings" or end.rfind(b'"timings"') >= 0
                 return usage
         return None
 
