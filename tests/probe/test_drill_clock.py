@@ -1,5 +1,5 @@
-"""Drill: the clock of the machine goes back an hour, or anywhere, and comes back, while the daemon serves. Limits, idling,
-counts and logs go on as if nothing had happened."""
+"""Drill: the clock of the machine goes back an hour, or anywhere, and comes back, while the daemon serves. Limits,
+idling, counts and logs go on as if nothing had happened."""
 
 import json
 import shutil

@@ -130,7 +130,7 @@ def test_slow_heads_end_with_a_408_and_slow_bodies_hold_up_nobody(gateway):
     with ExitStack() as stack:
         heads = [stack.enter_context(gateway.connect()) for _ in range(SLOW)]
         bodies = [stack.enter_context(gateway.connect()) for _ in range(SLOW)]
-        path, body = ASK["openai"]
+        path, _ = ASK["openai"]
         for sock in heads:
             sock.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\n".encode())
         for sock in bodies:
