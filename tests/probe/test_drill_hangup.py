@@ -1,5 +1,5 @@
-"""Drill: SIGHUP while the configuration file is broken, in every way, under running streams: what stood in it before holds,
-nobody is cut short, and nothing ends."""
+"""Drill: SIGHUP while the configuration file is broken, in every way, under running streams: what stood in it before
+holds, nobody is cut short, and nothing ends."""
 
 import signal
 import time
