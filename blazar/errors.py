@@ -543,6 +543,13 @@ class BatchMissing(BlazarError):
     status = 404
 
 
+class ListenersFull(BlazarError):
+    """{most} clients listen to events already, which is the limit; end one of them, or ask again later"""
+
+    slug = "listeners-full"
+    status = 429
+
+
 class BatchesFull(BlazarError):
     """this API key has {active} batches that are not done yet, which is the limit; wait for one, or cancel it"""
 

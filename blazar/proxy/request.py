@@ -3,7 +3,7 @@
 import math
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gunicorn.http.errors import NoMoreData, ParseException
@@ -11,6 +11,7 @@ from gunicorn.http.errors import NoMoreData, ParseException
 from blazar.errors import BodyTooLarge, CodingRefused, RequestRefused, RequestStalled
 from blazar.proxy import greens
 from blazar.proxy.exchange import ClientGone, send_whole
+from blazar.proxy.forwarded import Proxies
 from blazar.proxy.head_facts import HeadFacts
 from blazar.proxy.rates import rate_headers
 from blazar.proxy.wire.client import READ_TIMEOUT
@@ -24,6 +25,8 @@ REQUEST = "blazar.request"
 """Where the environ keeps our Request."""
 READ_SIZE = 1 << 18
 """Bytes of a body that are read at once."""
+MOST_PIECES = 2048
+"""Pieces of a body that are kept as they came: one that is sent without pauses has fewer."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,8 @@ class Terms:
     """Bytes of the longest body."""
     write_timeout: float | None = None
     """Seconds for which a client may take nothing of its answer."""
+    proxies: Proxies = field(default_factory=Proxies)
+    """Whose word counts on who the client is."""
     read_timeout: float = READ_TIMEOUT
     """Seconds for which it may pause within its body."""
     pace: Callable[[], None] = lambda: None
@@ -83,6 +88,10 @@ class Request:
         """What a browser is told about the page that sent this."""
         return self.facts.cors
 
+    def peer(self) -> str:
+        """Who asks: an address, with the port where the client itself is connected here."""
+        return self._terms.proxies.client(self.sink.peer(), self.headers.get("x-forwarded-for", ""))
+
     @property
     def length(self) -> int:
         """Bytes of the body, as far as the head tells; else 0."""
@@ -100,11 +109,15 @@ class Request:
         return data
 
     def _gathered(self, data: bytes, limit: float) -> bytes:
-        """The same, with no object kept for each piece: a client may send millions."""
+        """The same, with an object kept for each piece only while these are few: a client may send millions."""
+        pieces: list[bytes] = []
         whole = bytearray()
         for piece in self._rest(data, limit):
-            whole += piece
-        return bytes(whole)
+            if len(pieces) < MOST_PIECES:
+                pieces.append(piece)
+            else:
+                whole += piece
+        return b"".join((*pieces, whole))
 
     def pieces(self) -> Iterator[bytes]:
         """The body as it comes, however long; raises what `body` raises."""

@@ -37,7 +37,8 @@ class Listening(StreamServer):
                 raise
             if not self._warned:
                 self._warned = True
-                gevent.spawn(log.warning, "no connection can be accepted: %s; they wait until one can", error.strerror)
+                gevent.spawn(log.warning, "no connection can be accepted: %s; they wait until one can be",
+                             error.strerror)
             raise Lacking(*error.args) from None
         self._warned = self._warned and accepted is None
         return accepted
