@@ -124,7 +124,7 @@ def generated(root: Path) -> dict[Path, str]:
     return {root / "blazar/config/active.py": active_module(active),
             root / "etc/config.toml.sample": sample(active),
             root / "docs/configuration.md": reference(active),
-            root / "docs/troubleshoot.md": page(ROOT)}
+            root / "docs/troubleshoot.md": page()}
 
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
