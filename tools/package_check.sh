@@ -74,7 +74,7 @@ untouched "$before"
 install_package old
 untouched "$before"
 step "booted: the unit as systemd runs it"
-get systemd systemd-sysv dbus curl
+get systemd systemd-sysv dbus curl procps
 boot
 check_unit
 chat

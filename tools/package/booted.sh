@@ -52,7 +52,7 @@ check_unit() {
     becomes ActiveState active
     [[ $(known StatusText) == "listening on http://127.0.0.1:11435" ]] || fail "the status says: $(known StatusText)"
     booted systemctl is-enabled --quiet blazar
-    booted systemd-analyze verify blazar.service
+    booted systemd-analyze verify --man=no "$(known FragmentPath)"
     booted blazar service status
     local main line
     main=$(known MainPID)
@@ -72,11 +72,11 @@ check_watchdog() {
     main=$(known MainPID)
     booted sleep 8
     is MainPID "$main" || fail "one that works was taken for hanging"
-    booted kill -STOP "$main"
+    booted sh -c "kill -STOP $main"
     patiently runs_as_other_than "$main" || fail "one that hangs was not started anew"
     booted journalctl -u blazar --no-pager | grep -o 'Watchdog timeout.*'
     main=$(known MainPID)
-    booted kill -KILL "$main"
+    booted sh -c "kill -KILL $main"
     patiently runs_as_other_than "$main" || fail "one that was killed was not started anew"
     rm -r "$ROOT/etc/systemd/system/blazar.service.d"
     booted systemctl daemon-reload

@@ -18,7 +18,7 @@ start() {
 }
 
 stop() {
-    within nginx -s quit
+    within nginx -s quit 2>/dev/null
     kill -TERM "$(pgrep -P "$DAEMON")"  # the shell before it goes with it
     wait "$DAEMON" || fail "the daemon ended with $?"
     DAEMON=
