@@ -210,6 +210,7 @@ ACTIVE: frozenset[str] = frozenset({
     "threads_http",
     "tls_cert",
     "tls_key",
+    "trusted_proxies",
     "ubatch_auto",
     "ubatch_size",
     "update_channel",

@@ -1,5 +1,6 @@
 """The value types of settings: what may be written, what is said when it is not, how text becomes a value."""
 
+import ipaddress
 import json
 import math
 import os
@@ -173,6 +174,24 @@ class Secret(Text):
             raise Refusal("it is empty, or has spaces or characters that no header can carry",
                           f"write {self.describe()}")
         return value
+
+
+class Network(Text):
+    """An IP address, or a network of them."""
+
+    def __init__(self) -> None:
+        super().__init__(like='an address such as "127.0.0.1", or a network such as "10.0.0.0/8"', empty=False)
+
+    def check(self, value: Any) -> str:
+        text = super().check(value)
+        try:
+            return str(ipaddress.ip_network(text)).removesuffix("/32").removesuffix("/128")
+        except ValueError:
+            raise Refusal(f"{show(text)} is neither an IP address nor a network",
+                          f"write {self.describe()}") from None
+
+    def refused_examples(self) -> list[Any]:
+        return [*super().refused_examples(), "localhost", "127.0.0.1:80", "10.0.0.1/8"]
 
 
 class File(Text):

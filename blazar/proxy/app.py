@@ -40,7 +40,7 @@ class Application:
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
-        self._terms = Terms(gateway.max_body, gateway.write_timeout, pace=gateway.pace,
+        self._terms = Terms(gateway.max_body, gateway.write_timeout, gateway.proxies, pace=gateway.pace,
                             draining=lambda: gateway.draining)
         self._falcon = falcon.App(request_type=RoutedRequest, router=Router())
         self._falcon.add_error_handler((Exception, falcon.HTTPError), self._unrouted)

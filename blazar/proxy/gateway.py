@@ -22,6 +22,7 @@ from blazar.proxy.dialects.openai import OpenAIDialect
 from blazar.proxy.dialects.responses import ResponsesDialect
 from blazar.proxy.directory import Directory
 from blazar.proxy.dispatch import Dispatch
+from blazar.proxy.forwarded import Proxies
 from blazar.proxy.going_on import GoingOn
 from blazar.proxy.heartbeat import Heartbeat
 from blazar.proxy.hosts import HostCheck
@@ -89,6 +90,7 @@ class Gateway:
         self.audit = AuditLog(paths.audit_log) if config.audit_log else None
         self.late_chunking_max = config.late_chunking_max_tokens
         self.max_body = config.max_body_mb << 20
+        self.proxies = Proxies(config.trusted_proxies)
         self.draining = False
         """Set by the worker when it stops: answers say `Connection: close` from then on."""
         self.write_timeout = float(config.client_write_timeout_secs)

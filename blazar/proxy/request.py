@@ -3,7 +3,7 @@
 import math
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gunicorn.http.errors import NoMoreData, ParseException
@@ -11,6 +11,7 @@ from gunicorn.http.errors import NoMoreData, ParseException
 from blazar.errors import BodyTooLarge, CodingRefused, RequestRefused, RequestStalled
 from blazar.proxy import greens
 from blazar.proxy.exchange import ClientGone, send_whole
+from blazar.proxy.forwarded import Proxies
 from blazar.proxy.head_facts import HeadFacts
 from blazar.proxy.rates import rate_headers
 from blazar.proxy.wire.client import READ_TIMEOUT
@@ -34,6 +35,8 @@ class Terms:
     """Bytes of the longest body."""
     write_timeout: float | None = None
     """Seconds for which a client may take nothing of its answer."""
+    proxies: Proxies = field(default_factory=Proxies)
+    """Whose word counts on who the client is."""
     read_timeout: float = READ_TIMEOUT
     """Seconds for which it may pause within its body."""
     pace: Callable[[], None] = lambda: None
@@ -82,6 +85,10 @@ class Request:
     def cors(self) -> tuple[tuple[str, str], ...]:
         """What a browser is told about the page that sent this."""
         return self.facts.cors
+
+    def peer(self) -> str:
+        """Who asks: an address, with the port where the client itself is connected here."""
+        return self._terms.proxies.client(self.sink.peer(), self.headers.get("x-forwarded-for", ""))
 
     @property
     def length(self) -> int:

@@ -52,8 +52,12 @@ class Shell:
 
     def start(self) -> None:
         """Start the daemon on any free port and wait until it says that it listens."""
+        self.serve(0)
+
+    def serve(self, port: int) -> None:
+        """The same on this port."""
         self.find_engine()
-        self.daemon = subprocess.Popen([*BLAZAR, "serve", "--port", "0"], env=self.env, stdout=subprocess.PIPE,
+        self.daemon = subprocess.Popen([*BLAZAR, "serve", "--port", str(port)], env=self.env, stdout=subprocess.PIPE,
                                        text=True)
         assert self.daemon.stdout is not None
         line = self.daemon.stdout.readline()

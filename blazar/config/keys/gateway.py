@@ -1,7 +1,7 @@
 """Gateway: where Blazar listens, TLS, browsers and time limits"""
 
 from blazar.config.setting import Setting
-from blazar.config.types import Bool, File, Int, ListOf, Text
+from blazar.config.types import Bool, File, Int, ListOf, Network, Text
 
 SETTINGS = (
     Setting("host", Text(r"[^\s/]+", like='an address such as "127.0.0.1"', empty=False), "127.0.0.1",
@@ -24,6 +24,8 @@ SETTINGS = (
             (), group="gateway",
             doc="Web origins whose pages may call this server, besides those of this machine; \"*\" allows every one, "
                 "\"null\" those without an origin."),
+    Setting("trusted_proxies", ListOf(Network()), (),
+            doc="Proxies, such as nginx, that are believed when they say in X-Forwarded-For who the client is."),
     Setting("shutdown_grace_secs", Int(0, 3600), 30,
             doc="Seconds that open answers get to finish when Blazar stops."),
     Setting("client_write_timeout_secs", Int(1, 3600), 60,

@@ -14,7 +14,7 @@ def opened(gateway: Gateway, request: Request, route: Route) -> Exchange:
     exchange = gateway.dialects[route.dialect].parse(route.operation, body, request.headers, request.id)
     exchange.started = arrived
     exchange.api_key = request.api_key
-    exchange.sink, exchange.peer = request.sink, request.sink.peer
+    exchange.sink, exchange.peer = request.sink, request.peer
     exchange.path = route.path
     exchange.background = request.background
     exchange.headers = request.plain_headers() if "quota" in route.stages else request.own_headers()
