@@ -1,20 +1,22 @@
 #!/bin/bash
 # The Debian package from its build to its purge, in a clean Debian 12 of its own: `make package-check`, as root.
 #
-# Needs debootstrap, dpkg-dev with the build dependencies of debian/control, lintian, autopkgtest, systemd-container, curl,
-# iproute2, python3-seccomp, and a way to Debian's mirror and to PyPI. The clean root is kept in build/package/ for the
-# next time. UNIT=no leaves out the unit suite, MIRROR names another mirror.
+# The steps are in tools/package/. It needs debootstrap, dpkg-dev with the build dependencies of debian/control, lintian,
+# autopkgtest, systemd-container, curl, iproute2, python3-seccomp, and a way to Debian's mirror and to PyPI. The clean root
+# is kept in build/package/ for the next time. UNIT=no leaves out the unit suite, MIRROR names another mirror.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
 MIRROR=${MIRROR:-http://deb.debian.org/debian}
 MODEL=smollm2-135m
+SITE=ai.example.org
 VERSION=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' blazar/__init__.py)
 KEPT=$PWD/build/package
 WORK=$(mktemp -d)
 ROOT=$WORK/root
 DATA=$ROOT/var/lib/blazar
-DAEMON= CONTAINER=
+DAEMON=""
+CONTAINER=""
 
 step() { echo; echo "== $* (at ${SECONDS} s)"; }
 fail() { echo "package_check: $*" >&2; exit 1; }
@@ -78,6 +80,7 @@ get systemd systemd-sysv dbus curl procps
 boot
 check_unit
 chat
+check_reload
 step "booted: the watchdog, an example of a drop-in"
 check_watchdog
 step "booted: what is refused is not tried again"

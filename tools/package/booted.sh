@@ -18,13 +18,16 @@ has_booted() {
 }
 
 shut_down() {
-    booted systemctl poweroff --no-block
+    kill -s RTMIN+4 "$INIT"  # poweroff.target
     wait "$CONTAINER" || fail "the container ended with $?"
     CONTAINER=
     mount -t proc proc "$ROOT/proc"
 }
 
-booted() { nsenter --target "$INIT" --mount --uts --ipc --net --pid --cgroup --root --wd=/ env -i PATH="$PATH" LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"; }
+booted() {
+    nsenter --target "$INIT" --mount --uts --ipc --net --pid --cgroup --root --wd \
+        env -i PATH="$PATH" LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"
+}
 
 # Try for a minute.
 patiently() {
@@ -52,13 +55,29 @@ check_unit() {
     becomes ActiveState active
     [[ $(known StatusText) == "listening on http://127.0.0.1:11435" ]] || fail "the status says: $(known StatusText)"
     booted systemctl is-enabled --quiet blazar
-    booted systemd-analyze verify --man=no "$(known FragmentPath)"
+    local said
+    said=$(booted systemd-analyze verify --man=no "$(known FragmentPath)" 2>&1) && [ -z "$said" ] || fail "systemd says: $said"
     booted blazar service status
     local main line
     main=$(known MainPID)
     for line in "NoNewPrivs:	1" "Seccomp:	2" "CapEff:	0000000000000000" "CapBnd:	0000000000000000"; do
         booted grep -qx "$line" "/proc/$main/status" || fail "not so confined: $(booted cat "/proc/$main/status")"
     done
+}
+
+# Only what a unit that can reload has to show: the same process goes on, whatever the file holds.
+check_reload() {
+    is CanReload yes || return 0
+    local main
+    main=$(known MainPID)
+    booted systemctl reload blazar
+    is MainPID "$main" && is ActiveState active || fail "the reload: $(booted systemctl status blazar)"
+    cp -p "$ROOT/etc/blazar/config.toml" "$WORK/config.toml"
+    echo 'prot = 1' >>"$ROOT/etc/blazar/config.toml"
+    booted systemctl reload blazar 2>/dev/null && fail "a settings file that is wrong was reloaded"
+    is MainPID "$main" && is ActiveState active || fail "the refused reload: $(booted systemctl status blazar)"
+    cp -p "$WORK/config.toml" "$ROOT/etc/blazar/config.toml"
+    chat
 }
 
 check_watchdog() {
@@ -86,7 +105,7 @@ check_refusals() {
     booted systemctl stop blazar
     is Result success && is ExecMainStatus 0 || fail "the stop: $(booted systemctl status blazar)"
     booted systemd-run --quiet --unit=squatter python3 -m http.server --bind 127.0.0.1 11435
-    patiently booted curl -fsS -o /dev/null http://127.0.0.1:11435
+    patiently booted curl -fs -o /dev/null http://127.0.0.1:11435
     booted systemctl reset-failed blazar
     booted systemctl start blazar 2>/dev/null && fail "it starts on an address that is taken"
     is ActiveState failed && is ExecMainStatus 3 && is NRestarts 0 || fail "a taken address: $(booted systemctl status blazar)"

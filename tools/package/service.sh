@@ -24,39 +24,25 @@ stop() {
     DAEMON=
 }
 
-# An nginx before it, as the documentation has it, with a certificate of its own for `localhost`.
+# An nginx before it by the example that the package brings, as its first lines say, with a certificate of our own.
 install_nginx() {
     get nginx-light openssl
-    within openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost \
-        -addext subjectAltName=DNS:localhost -keyout /etc/ssl/private/blazar.key -out /etc/ssl/certs/blazar.crt 2>/dev/null
-    rm "$ROOT/etc/nginx/sites-enabled/default"
-    nginx_settings >"$ROOT/etc/nginx/conf.d/blazar.conf"
+    within openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj "/CN=$SITE" \
+        -addext "subjectAltName=DNS:$SITE" -keyout /etc/ssl/private/front.key -out /etc/ssl/certs/front.crt 2>/dev/null
+    API_KEY=$(within blazar keys add client 2>"$WORK/keys.log")
+    within blazar config set trusted_proxies 127.0.0.1
+    sed -e "s|/etc/letsencrypt/live/$SITE/fullchain.pem|/etc/ssl/certs/front.crt|" \
+        -e "s|/etc/letsencrypt/live/$SITE/privkey.pem|/etc/ssl/private/front.key|" \
+        "$ROOT/usr/share/doc/blazar/examples/blazar.conf" >"$ROOT/etc/nginx/sites-available/front"
+    grep -q "server_name $SITE;" "$ROOT/etc/nginx/sites-available/front" || fail "the example has another server_name"
+    ln -s ../sites-available/front "$ROOT/etc/nginx/sites-enabled/front"
     within nginx -t -q
-}
-
-nginx_settings() {
-    cat <<'SETTINGS'
-server {
-    listen 127.0.0.1:443 ssl http2;
-    server_name localhost;
-    ssl_certificate /etc/ssl/certs/blazar.crt;
-    ssl_certificate_key /etc/ssl/private/blazar.key;
-    location / {
-        proxy_pass http://127.0.0.1:11435;
-        proxy_http_version 1.1;
-        proxy_set_header Connection "";
-        proxy_set_header Host $http_host;
-        proxy_buffering off;
-        proxy_request_buffering off;
-        proxy_read_timeout 1h;
-    }
-}
-SETTINGS
 }
 
 # A question to the model in the network that is up; $1 is the address, $2 whether its answer shall be a stream.
 ask() {
-    nsenter --net="$NETWORK" curl -fsS --no-buffer --max-time 120 --cacert "$ROOT/etc/ssl/certs/blazar.crt" \
+    nsenter --net="$NETWORK" curl -fsS --no-buffer --max-time 120 --resolve "$SITE:443:127.0.0.1" \
+        --cacert "$ROOT/etc/ssl/certs/front.crt" --header "Authorization: Bearer $API_KEY" \
         --write-out '\nHTTP/%{http_version}\n' "$1/v1/chat/completions" \
         -d "{\"model\": \"$MODEL\", \"stream\": $2, \"max_tokens\": 24, \"seed\": 1, \"temperature\": 0,
             \"messages\": [{\"role\": \"user\", \"content\": \"Count from one to ten.\"}]}"
@@ -66,13 +52,17 @@ ask() {
 chat() {
     local straight behind stream
     straight=$(ask http://127.0.0.1:11435 false | text_of)
-    behind=$(ask https://localhost false)
-    stream=$(ask https://localhost true)
+    behind=$(ask "https://$SITE" false)
+    stream=$(ask "https://$SITE" true)
     echo "through nginx, HTTP/$(sed -n 's|^HTTP/||p' <<<"$stream"), in $(grep -c '^data: {' <<<"$stream") events: $straight"
     [ -n "$straight" ] || fail "the model says nothing"
     [ "$(text_of <<<"$behind")" = "$straight" ] || fail "through nginx: $behind"
     [ "$(sed -n 's/^data: {/{/p' <<<"$stream" | text_of)" = "$straight" ] || fail "as a stream: $stream"
     [ "$(grep -c '^data: {' <<<"$stream")" -ge 5 ] && grep -qx 'data: \[DONE\]' <<<"$stream" || fail "no stream: $stream"
+    local code
+    code=$(nsenter --net="$NETWORK" curl -s -o /dev/null --write-out '%{http_code}' --resolve "$SITE:443:127.0.0.1" \
+        --cacert "$ROOT/etc/ssl/certs/front.crt" "https://$SITE/v1/models")
+    [ "$code" = 401 ] || fail "who has no API key gets a $code"
     grep -qx HTTP/2 <<<"$behind" && grep -qx HTTP/2 <<<"$stream" || fail "HTTP/2 was not spoken"
 }
 
