@@ -66,6 +66,11 @@ MESSAGES = {
     "requests": ("gateway, cli, supervisor", "key: the name of the API key whose they are, null = all; finished: how "
                  "many that have ended; cancel: the id of those to be cancelled, or null",
                  "requests finished cancelled"),
+    "metrics": ("gateway, supervisor", "to the supervisor: engines: whether what engines tell is to be there",
+                "by the supervisor: text: the page; by a gateway worker: pid families: what it counts"),
+    "event": ("gateway, supervisor", "by the supervisor: event; by a gateway worker: event: its kind, fields", None),
+    "events": ("gateway", "last: the id of the last event that was seen, or since: a time as events have it",
+               "events missed: whether some before them are gone"),
     "changed": ("cli", "what: store", ""),
     "job": ("gateway, cli", "verb: pull; reference; job: a number of the asker's own", "model: its summary, at last"),
     "progress": ("supervisor", "job; then says: a sentence, or begins: a file sha256 size, or stage done total", None),

@@ -149,6 +149,15 @@ class DatabaseLocked(DatabaseUnusable):
     usual_pause = 5.0
 
 
+class DatabaseOutOfReach(DatabaseUnusable):
+    """the database {path} cannot be opened: this process has no file descriptor left; try again, and raise its limit of
+    open files if that goes on: LimitNOFILE= of the unit, `ulimit -n` of a shell"""
+
+    slug = "database-out-of-reach"
+    status = 503
+    usual_pause = 5.0
+
+
 class DatabaseFull(DatabaseUnusable):
     """the database {path} cannot be written: the disk is full; free some space, then try again"""
 
@@ -532,6 +541,13 @@ class BatchMissing(BlazarError):
 
     slug = "batch-missing"
     status = 404
+
+
+class ListenersFull(BlazarError):
+    """{most} clients listen to events already, which is the limit; end one of them, or ask again later"""
+
+    slug = "listeners-full"
+    status = 429
 
 
 class BatchesFull(BlazarError):
@@ -1007,6 +1023,15 @@ class EnginesBusy(BlazarError):
 
     slug = "engines-busy"
     status = 409
+
+
+class TooManyConnections(BlazarError):
+    """{limit} connections are open, as many as this server has descriptors for; close idle ones and try again, or raise
+    its limit of open files: LimitNOFILE= of the unit, `ulimit -n` of a shell"""
+
+    slug = "too-many-connections"
+    status = 503
+    usual_pause = 1.0
 
 
 class ShuttingDown(BlazarError):

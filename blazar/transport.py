@@ -1,6 +1,7 @@
 """`Endpoint`: where a ready child or peer is reached. The relay, the probes and the snapshots all speak of it."""
 
 import http.client
+import os
 import socket
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -56,6 +57,21 @@ class Endpoint:
     def from_dict(cls, plain: dict[str, Any]) -> "Endpoint":
         address = plain["address"]
         return cls(**{**plain, "address": tuple(address) if isinstance(address, list) else address})
+
+
+def runs(pid: int) -> bool:
+    """Whether a process still has a program; as far as the system tells.
+
+    One that ends gives up its program first, then its sockets, and for some milliseconds more it is there: so whoever
+    has seen a child's connection close sees here that it has ended, whether or not anybody has waited for it.
+    """
+    try:
+        os.readlink(f"/proc/{pid}/exe")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    except OSError:
+        pass  # it is not told
+    return True
 
 
 def connection_to(address: Address, timeout: float) -> http.client.HTTPConnection:

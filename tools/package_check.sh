@@ -54,7 +54,7 @@ stop
 step "the package's own tests, as autopkgtest runs them"
 run_tests
 step "reinstall, upgrade"
-echo 'max_loaded_models = 2' >>"$ROOT/etc/blazar/config.toml"
+within blazar config set max_loaded_models 2
 before=$(user_data)
 install_package old
 untouched "$before"

@@ -19,6 +19,7 @@ if __name__ == "__main__":
 from blazar.config.registry import SETTINGS, declared  # noqa: E402
 from blazar.config.render import reference, sample  # noqa: E402
 from blazar.config.setting import Setting  # noqa: E402
+from tools.metrics_page import metrics_page  # noqa: E402
 from tools.troubles import page  # noqa: E402
 
 HOLDER = re.compile(r"(^|_)(config|settings)$")
@@ -124,6 +125,7 @@ def generated(root: Path) -> dict[Path, str]:
     return {root / "blazar/config/active.py": active_module(active),
             root / "etc/config.toml.sample": sample(active),
             root / "docs/configuration.md": reference(active),
+            root / "docs/metrics.md": metrics_page(),
             root / "docs/troubleshoot.md": page()}
 
 

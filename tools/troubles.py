@@ -120,6 +120,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "archive-refused": ("", "nothing of it was kept: try again, or choose another release with `blazar engine update`"),
     "build-refused": ("", "the build in use stays; the message names how to take the new one in spite of it"),
     "build-in-use": ("", "`blazar engine use TAG` takes another one into use first"),
+    "listeners-full": ("", "end one of the others: `blazar_event_listeners` in /metrics tells how many there are"),
     "request-cancelled": ("", "send it again, unless it was meant: `blazar requests` tells what is under way"),
     "disk-full": ("", "free some space, or choose another `--data-dir`: what has come is kept"),
     "prompt-too-long": ("", "shorten it, or give the model more: `blazar config set model_overrides.MODEL.ctx 32768`"),

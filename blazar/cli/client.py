@@ -23,6 +23,9 @@ PROBE_TIMEOUT = 3.0
 ANSWER_TIMEOUT = 3600.0
 """Seconds without a byte after which an answer is given up; a first load may take minutes."""
 
+LONGEST_TEXT = 64 << 20
+"""Bytes of a text that are read."""
+
 NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
 """What OpenSSL says, by its version, when a plain HTTP server answers."""
 
@@ -70,6 +73,11 @@ class Client:
 
     def get(self, path: str) -> dict[str, Any]:
         return self._whole("GET", path, None)
+
+    def text(self, path: str) -> str:
+        """The text that a GET of `path` brings."""
+        with self._request("GET", path, None, ANSWER_TIMEOUT) as response:
+            return response.read(LONGEST_TEXT).decode(errors="replace")
 
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return self._whole("POST", path, body)

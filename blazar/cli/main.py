@@ -15,6 +15,7 @@ from blazar.cli.commands.cp import Cp
 from blazar.cli.commands.create import Create
 from blazar.cli.commands.doctor import Doctor
 from blazar.cli.commands.engine import Engine
+from blazar.cli.commands.events import Events
 from blazar.cli.commands.explain import Explain
 from blazar.cli.commands.fit import Fit
 from blazar.cli.commands.keys import Keys
@@ -32,13 +33,14 @@ from blazar.cli.commands.service import Service
 from blazar.cli.commands.show import Show
 from blazar.cli.commands.stop import Stop
 from blazar.cli.commands.upgrade import Upgrade
+from blazar.cli.commands.watch import Watch
 from blazar.cli.context import Context
 from blazar.cli.output import Output
 from blazar.errors import BlazarError
 
-VERBS: tuple[Command, ...] = (Serve(), Service(), Pull(), Create(), List(), Show(), Ps(), Requests(), Logs(), Run(),
-                              Stop(), Cp(), Rm(), Quantize(), Fit(), Explain(), Bench(), Engine(), Rpc(), Keys(),
-                              Config(), Doctor(), Upgrade())
+VERBS: tuple[Command, ...] = (Serve(), Service(), Pull(), Create(), List(), Show(), Ps(), Requests(), Logs(), Events(),
+                              Watch(), Run(), Stop(), Cp(), Rm(), Quantize(), Fit(), Explain(), Bench(), Engine(),
+                              Rpc(), Keys(), Config(), Doctor(), Upgrade())
 
 FEW = 3
 """So many words are rather all named than one of them guessed: who writes gpu does not mean cpu."""

@@ -6,7 +6,6 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from blazar.engines.flags import Gate
 from blazar.engines.lane import Launch
@@ -51,7 +50,6 @@ def argv(launch: Launch, gate: Gate) -> list[str]:
         words += gate.must("the model's draft", _draft_flag(gate.manifest), str(draft))
     if family == "mtp-adaptive":
         words += gate.may("spec", "--spec-draft-n-max", str(DRAFTED[family]))
-    words += _watched(settings, gate)
     return words + _lookup(launch, kind, sizes, family, gate)
 
 
@@ -65,11 +63,6 @@ def _lookup(launch: Launch, kind: str, sizes: Mapping[str, int], family: str, ga
     for name, value in sizes.items():
         words += gate.may(name, f"--spec-{kind}-{SIZES[name]}", str(value))
     return words
-
-
-def _watched(settings: Mapping[str, Any], gate: Gate) -> list[str]:
-    """The engine's own counts, out of which the supervisor reads how many drafts were of use."""
-    return gate.may("spec_auto_manage", "--metrics", yields=True) if settings.get("spec_auto_manage") else []
 
 
 def _draft(companions: Sequence[tuple[str, Path]]) -> Path | None:

@@ -21,6 +21,8 @@ AUTO_SLOTS = 1
 """Slots when the setting says 0; how many would fit is for a planner to say."""
 SAVE_FLAG = "--slot-save-path"
 """With it llama-server saves and restores slots when it is asked to."""
+COUNTS_FLAG = "--metrics"
+"""With it llama-server tells its own counts: they stand in /metrics, and say how many drafts were of use."""
 MCP_VARIABLE = "LLAMA_ARG_MCP_SERVERS_JSON"
 """Holds the value of --mcp-servers-json: it may hold secrets, and everybody can read an argv."""
 
@@ -45,6 +47,7 @@ class LlamaCpp(Lane):
         gate = flags.Gate(launch.manifest, f"the engine {launch.program.tag or launch.program.argv[0]}", launch.model)
         words = [*gate.must("a model file", "--model", str(launch.file)),
                  *gate.may("the model's name", "--alias", launch.model),
+                 *(gate.may("/metrics", COUNTS_FLAG, yields=True) if gate.manifest.has(COUNTS_FLAG) else ()),
                  *gate.must("default_ctx", "--ctx-size", str(ctx * slots)),
                  *gate.must("slots", "--parallel", str(slots)),
                  *gate.may("the model's chat template", "--jinja", yields=True)]

@@ -4,6 +4,7 @@ Tables name `database`; `open_database` says at run time which file it is. Rooms
 queries: they call methods of the tables, each marked `@query`.
 """
 
+import errno
 import functools
 import os
 import sqlite3
@@ -13,7 +14,7 @@ from typing import ParamSpec, TypeVar
 
 import peewee
 
-from blazar.errors import BlazarError, DatabaseFull, DatabaseLocked, DatabaseUnusable
+from blazar.errors import BlazarError, DatabaseFull, DatabaseLocked, DatabaseOutOfReach, DatabaseUnusable
 
 BUSY_TIMEOUT = 5.0
 """Seconds to wait for another process's transaction before giving up; the gateway waits longer for an answer."""
@@ -25,6 +26,7 @@ database = peewee.SqliteDatabase(None)
 
 LOCKED = "locked"
 FULL, FAILED = "full", "disk i/o"
+UNOPENED = "unable to open"
 
 REMEDIES = (
     # what SQLite says, what it means, what to do
@@ -32,7 +34,7 @@ REMEDIES = (
                                    "`blazar pull` build a new one"),
     ("not a database", "it is not a SQLite file", "move it away; `blazar pull` makes a new one"),
     ("readonly", "it may not be written", "run this as the user who owns it, or choose another `--data-dir`"),
-    ("unable to open", "it cannot be opened", "see that its folder exists and is yours to write, or choose another "
+    (UNOPENED, "it cannot be opened", "see that its folder exists and is yours to write, or choose another "
                                               "`--data-dir`"),
     (LOCKED, f"another program kept it locked for {BUSY_TIMEOUT:.0f} s", "end that program, then try again"),
     (FAILED, "the disk failed", "look at what the kernel says of it (`dmesg`), then try again"),
@@ -102,6 +104,8 @@ def in_words(path: Path, error: Exception) -> BlazarError:
     text = _said(error)
     if FULL in text.lower() or (FAILED in text.lower() and _is_full(path)):
         return DatabaseFull(path=path)
+    if UNOPENED in text.lower() and _is_starved():
+        return DatabaseOutOfReach(path=path)
     for sign, reason, remedy in REMEDIES:
         if sign in text.lower():
             kind = DatabaseLocked if sign == LOCKED else DatabaseUnusable
@@ -122,3 +126,12 @@ def _is_full(path: Path) -> bool:
         return os.statvfs(path.parent).f_bavail == 0
     except OSError:
         return False
+
+
+def _is_starved() -> bool:
+    """Whether this process can open no file at all: SQLite does not say so."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as error:
+        return error.errno in (errno.EMFILE, errno.ENFILE)
+    return False

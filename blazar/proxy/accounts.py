@@ -46,7 +46,7 @@ NO_LIMITS = Limits()
 class Tally:
     """What one API key has used of one model on one day, and was not told yet."""
 
-    __slots__ = ("completion", "day", "model", "prompt", "requests", "steps")
+    __slots__ = ("_latest", "completion", "day", "model", "prompt", "requests", "steps")
 
     def __init__(self, day: str, model: str) -> None:
         self.day = day
@@ -54,18 +54,30 @@ class Tally:
         self.requests = self.prompt = self.completion = 0
         self.steps: list[list[int]] = []
         """Step of the window, requests, tokens."""
+        self._latest = [-1, 0, 0]
+        """The last of them."""
 
-    def add(self, step: int, requests: int, prompt: int, completion: int) -> None:
-        self.requests += requests
+    def add_request(self, step: int) -> None:
+        self.requests += 1
+        latest = self._latest
+        if latest[0] != step:
+            latest = self._begin(step)
+        latest[1] += 1
+
+    def add_tokens(self, step: int, prompt: int, completion: int) -> None:
         self.prompt += prompt
         self.completion += completion
-        if not self.steps or self.steps[-1][0] != step:
-            self.steps.append([step, 0, 0])
-            if len(self.steps) > SPAN:  # no supervisor has taken them for a minute, in which they have passed
-                del self.steps[0]
-        last = self.steps[-1]
-        last[1] += requests
-        last[2] += prompt + completion
+        latest = self._latest
+        if latest[0] != step:
+            latest = self._begin(step)
+        latest[2] += prompt + completion
+
+    def _begin(self, step: int) -> list[int]:
+        self._latest = [step, 0, 0]
+        self.steps.append(self._latest)
+        if len(self.steps) > SPAN:  # no supervisor has taken them for a minute, in which they have passed
+            del self.steps[0]
+        return self._latest
 
     def row(self, key: str) -> dict[str, Any]:
         return {"key": key, "day": self.day, "model": self.model, "requests": self.requests,
@@ -106,6 +118,7 @@ class Account:
         nothing else counts against it.
         """
         now, limits = self._clock(), self.limits
+        self._turn()
         if limits.max_concurrent is not None and self._concurrent >= limits.max_concurrent:
             raise self._refusal("max_concurrent", f"{self._concurrent} under way", 1.0)
         if limits.rpm is not None and (used := self._requests.total(now)) >= limits.rpm:
@@ -116,14 +129,14 @@ class Account:
                 wait = self._tokens.wait(now, room) if room >= 0 else 0.0  # else when others settle, which may be soon
                 raise self._refusal("tpm", f"used or reserved {used + self._reserved} in the last minute", wait)
         if limits.daily_tokens is not None:
-            used = self.today() + self._reserved
+            used = self._today + self._reserved
             if used + min(tokens, limits.daily_tokens) > limits.daily_tokens:
                 raise self._refusal("daily_tokens", f"used or reserved {used} today", DAY - self._wall() % DAY)
         step = step_at(now)
         self._requests.add(step, 1)
         self._concurrent += 1
         self._reserved += tokens
-        self._tally(model).add(step, 1, 0, 0)
+        self._tally(model).add_request(step)
 
     def leave(self, tokens: int) -> None:
         """A request that was let in with so many tokens reserved has ended."""
@@ -135,8 +148,9 @@ class Account:
         used = prompt + completion
         if used:
             step = step_at(self._clock())
+            self._turn()
             self._tokens.add(step, used)
-            self._tally(model).add(step, 0, prompt, completion)
+            self._tally(model).add_tokens(step, prompt, completion)
             self._today += used
 
     def today(self) -> int:
@@ -159,7 +173,8 @@ class Account:
         if limits.tpm is not None:
             limit, tokens = limits.tpm, limits.tpm - self._tokens.total(now) - taken
         if limits.daily_tokens is not None:
-            today = limits.daily_tokens - self.today() - taken
+            self._turn()
+            today = limits.daily_tokens - self._today - taken
             if of_day or today < tokens:
                 limit, tokens, of_day = limits.daily_tokens, today, True
         return (requests if requests > 0 else 0), limit, (tokens if tokens > 0 else 0), of_day
@@ -195,8 +210,7 @@ class Account:
         return [tally.row(self.name) for tally in news.values()]
 
     def _tally(self, model: str) -> Tally:
-        """Where what is used now of this model is added."""
-        self._turn()
+        """Where what is used of this model on this day is added."""
         latest = self._latest
         if latest.model != model or latest.day != self._day:
             here = self._day, model

@@ -80,7 +80,7 @@ BODIES: dict[tuple[str, str], Body] = {
     ("GET", "/"): Body("What Ollama's clients look for.", answers="text/plain"),
     ("GET", "/healthz"): Body("Whether the gateway lives."),
     ("GET", "/openapi.json"): Body("This document."),
-    ("GET", "/metrics"): Body("The gateway's counts, for Prometheus.", answers="text/plain"),
+    ("GET", "/metrics"): Body("All counts, for Prometheus.", answers="text/plain", query={"engines": SWITCH}),
     # OpenAI
     ("POST", "/v1/chat/completions"): Body("Answer a conversation.", obj(
         "model messages", model=MODEL, messages=TURNS, stream=SWITCH, max_tokens=COUNT, max_completion_tokens=COUNT,
@@ -173,6 +173,8 @@ BODIES: dict[tuple[str, str], Body] = {
     ("GET", "/api/requests"): Body("The requests that are under way, and the last that have ended.", query={
         "finished": {"type": "integer", "minimum": 0, "maximum": 512}}),
     ("DELETE", "/api/requests/{id}"): Body("Cancel a request that is under way."),
+    ("GET", "/api/events"): Body("What happens, as a stream of events.", answers="text/event-stream", query={
+        "follow": SWITCH, "since": {"type": "integer", "minimum": 0, "maximum": 99999}, "last_event_id": TEXT}),
     ("POST", "/api/explain"): Body("How a model is loaded, or would be, and why.", NAMED),
     ("POST", "/api/pull"): Body("Get a model.", obj("model", model=MODEL, stream=SWITCH), streams=True),
     ("DELETE", "/api/delete"): Body("Remove a model.", NAMED),

@@ -100,10 +100,8 @@ class Application:
         status, body = self.gateway.dialects[spoken(dialect, request.headers)].error(error)
         if status == 401:
             headers = (*headers, ("WWW-Authenticate", "Bearer"))
-        if isinstance(error, BlazarError) and error.retry_after is not None:
-            headers = (*headers, ("Retry-After", str(max(1, math.ceil(error.retry_after)))))
         try:
-            request.answer(status, body, headers=headers)
+            request.answer(status, body, headers=(*headers, *_pause(error)))
         except ClientGone:
             request.sink.abort()
 
@@ -134,7 +132,7 @@ class Application:
         status, body = self.gateway.dialects[dialect_of(path)].error(error)
         self.gateway.metrics.requests.add(dialect_of(path), "none", status_class(status))
         try:
-            send_whole(sink, status, [], body)
+            send_whole(sink, status, [*_pause(error)], body)
         except ClientGone:
             sink.abort()
 
@@ -150,6 +148,13 @@ class Application:
         elif isinstance(error, falcon.HTTPError):
             error = RequestRefused(error.title or "this request cannot be read")
         self.refuse(request, error, dialect_of(request.path), headers)
+
+
+def _pause(error: Exception) -> tuple[tuple[str, str], ...]:
+    """The header that tells when to try again, where the error knows."""
+    if not isinstance(error, BlazarError) or error.retry_after is None:
+        return ()
+    return (("Retry-After", str(max(1, math.ceil(error.retry_after)))),)
 
 
 def _handled(environ: dict[str, Any], request: Request) -> Iterable[bytes]:

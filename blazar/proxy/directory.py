@@ -34,7 +34,6 @@ class Directory:
         self.models: dict[str, dict[str, Any]] = snapshot.get("models", {})
         self.aliases: dict[str, str] = snapshot.get("aliases", {})
         self.endpoints = {model: Endpoint.from_dict(plain) for model, plain in snapshot.get("children", {}).items()}
-        self.governors: dict[str, dict[str, str]] = snapshot.get("governors", {})
         self.workers: int = snapshot.get("workers", 1)
         """Gateway workers that use the children at this time."""
         self.started_at: float = snapshot.get("started_at", 0.0)

@@ -104,6 +104,8 @@ class Usage:
     completion_ns: int = 0
     estimated: bool = False
     """The engine told no count; this one is a guess."""
+    timed: bool = False
+    """Its times were told too, which llama.cpp does unasked."""
 
 
 @dataclass(slots=True)
@@ -205,6 +207,8 @@ class Exchange:
     """The child is asked for a stream, of which the client gets the whole as one answer of the child's own form."""
     needs: str = "completion"
     """The capability that the model must have; '' where any will do."""
+    plain: bool = False
+    """It is known to be made of texts alone."""
     shown: bool = False
     """Whether the child is shown pictures, sounds or films, which takes its projector."""
     stops: tuple[str, ...] = ()

@@ -29,6 +29,8 @@ from blazar.proxy.hosts import HostCheck
 from blazar.proxy.json_scan import BodyReader
 from blazar.proxy.ledger import Ledger
 from blazar.proxy.likeness import Likeness
+from blazar.proxy.listeners import Listeners
+from blazar.proxy.notable import Notable
 from blazar.proxy.parking import Parking
 from blazar.proxy.pipeline import Forward, Stage, Step, compose
 from blazar.proxy.preset import Preset
@@ -83,8 +85,11 @@ class Gateway:
         self.cors = Cors(config)
         self.metrics = Metrics()
         self.metrics.in_flight.read = ledger.under_way
-        self.metrics.spec_governor.read = lambda: self._governed("spec")
-        self.metrics.ubatch_governor.read = lambda: self._governed("ubatch")
+        self.listeners = Listeners()
+        self._notable = Notable(self.metrics, supervisor.publish)
+        supervisor.counts = lambda: [family.plain() for family in self.metrics.families()]
+        supervisor.on_event, supervisor.on_lost = self.listeners.hear, self.listeners.end
+        self.metrics.listeners.read = lambda: len(self.listeners)
         self.paths = paths
         self.log_level = config.log_level or "info"
         self.audit = AuditLog(paths.audit_log) if config.audit_log else None
@@ -124,7 +129,8 @@ class Gateway:
                 config.semantic_cache, Likeness(directory, self.pipeline, self.dispatch.fetch), reader, self.metrics,
                 lambda model: directory.models[model]["digest"], ledger.now, self.pace),
             "singleflight": SingleFlight(config.singleflight, self.metrics),
-            "retry": Retry(directory, self.metrics, self._warden), "charge": Charge(ledger.accounts, self.metrics),
+            "retry": Retry(directory, self.metrics, self._warden),
+            "charge": Charge(ledger.accounts, self.metrics, reader),
             "resolve": Resolve(directory, ledger, config),
             "preflight": Preflight(ready, self.dispatch.fetch, config.prompt_preflight),
             "lease": Lease(ready), "admission": Admission(ledger, ready, self.parking, self.metrics)}
@@ -193,10 +199,6 @@ class Gateway:
         """End what is still under way, each with an error in its own dialect; nothing new is let in."""
         self.ledger.end_all(ShuttingDown())
 
-    def _governed(self, which: str) -> dict[str, str]:
-        """By model, where a governor of the supervisor's stands."""
-        return {model: states[which] for model, states in self.directory.governors.items() if which in states}
-
     def _tick_for_ever(self) -> None:
         while True:
             greens.sleep(TICK)
@@ -209,6 +211,9 @@ class Gateway:
                 self._warden.look(self.ledger.now(), self.ledger.exchanges())
                 if self.audit is not None:
                     self.audit.tick()
+                self._notable.tick()
+                if self.draining:
+                    self.listeners.end(for_good=True)
                 self.supervisor.tick()
             except Exception:
                 log.exception("the gateway's tick failed")

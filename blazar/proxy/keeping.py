@@ -1,23 +1,23 @@
 """`KeepingSink`: passes a relayed answer on as it is, and keeps what passed before the client has the end of it."""
 
 from collections.abc import Callable
-from typing import Any
 
-from blazar.proxy.exchange import ClientGone, Sink
+from blazar.proxy.around import AroundSink
+from blazar.proxy.exchange import Sink
 from blazar.proxy.wire.framing import ChunkedFraming
 
 DONE = b"\ndata: [DONE]"
 """Where the last event of a stream begins; within JSON a line never ends, so no text of a model looks like it."""
 
 
-class KeepingSink:
+class KeepingSink(AroundSink):
     """Around the sink of one answer. `keep` gets the whole body of a 200, if it is not over `most` bytes.
 
     A stream goes through at once, up to its last event; an answer that is not streamed is held until it is whole.
     """
 
     def __init__(self, sink: Sink, streams: bool, keep: Callable[[bytes], None], most: int) -> None:
-        self._sink = sink
+        super().__init__(sink)
         self._keep = keep
         self._most = most
         self._holds = not streams
@@ -25,36 +25,9 @@ class KeepingSink:
         self._payload = bytearray()
         self._held: list[bytes] = []
 
-    @property
-    def started(self) -> bool:
-        return self._sink.started
-
-    @property
-    def status(self) -> int:
-        return self._sink.status
-
-    @property
-    def gone(self) -> bool:
-        return self._sink.gone
-
-    @property
-    def early(self) -> bool:
-        return self._sink.early
-
-    @property
-    def closing(self) -> bool:
-        return self._sink.closing
-
-    @closing.setter
-    def closing(self, closing: bool) -> None:
-        self._sink.closing = closing
-
     def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
         self._framing = ChunkedFraming() if raw_chunked else None
         self._sink.start(status, headers, raw_chunked=raw_chunked)
-
-    def beat(self, headers: list[tuple[str, str]], data: bytes) -> None:
-        self._sink.beat(headers, data)
 
     def write(self, data: bytes) -> None:
         self._take(self._framing.feed(data) if self._framing is not None else data)
@@ -62,16 +35,6 @@ class KeepingSink:
             self._held.append(data)
         else:
             self._sink.write(data)
-
-    def flush(self) -> None:
-        self._sink.flush()
-
-    def direct(self) -> Any:
-        """Nobody but this may write to the client."""
-        return None
-
-    def departed(self) -> ClientGone:
-        return self._sink.departed()
 
     def finish(self) -> None:
         if self._payload and self._sink.status == 200:
@@ -82,12 +45,6 @@ class KeepingSink:
     def abort(self) -> None:
         self._held.clear()
         self._sink.abort()
-
-    def watch(self, on_gone: Callable[[], None]) -> None:
-        self._sink.watch(on_gone)
-
-    def unwatch(self) -> None:
-        self._sink.unwatch()
 
     def _take(self, payload: bytes) -> None:
         if not self._most:

@@ -22,6 +22,8 @@ BYTES_A_TOKEN = 4
 """Of a request's body, for an estimate."""
 LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 """Names under which a request limits its answer."""
+COUNTED = frozenset({"count_tokens", "input_tokens"})
+"""Operations that have no answer, and whose prompt nobody reads."""
 UNLIMITED_COMPLETION = 256
 """Tokens reserved for an answer to which the request sets no limit."""
 
@@ -79,6 +81,7 @@ class Meter:
                     continue
                 usage = Usage()
                 take_counts(usage, {name: told})
+                usage.timed = name == "timings" or end.rfind(b'"timings"') >= 0
                 return usage
         return None
 
@@ -96,14 +99,15 @@ def prompt_estimate(exchange: Exchange) -> int:
 
 def expected_tokens(exchange: Exchange) -> int:
     """Tokens that a request may use: its prompt, and what it allows for the answer."""
-    if exchange.knobs.get("load_only") or exchange.operation in ("count_tokens", "input_tokens"):
+    if exchange.operation in COUNTED or (exchange.knobs and exchange.knobs.get("load_only")):
         return 0
     if exchange.inputs is not None:
         return prompt_estimate(exchange)
-    prompt, answers = prompt_estimate(exchange), _positive(exchange.payload.get("n")) or 1
-    limit = _positive(exchange.answer_limit) or _most_completion(exchange.payload) or UNLIMITED_COMPLETION
-    expected = prompt + answers * limit
-    return min(expected, answers * exchange.context_length) if exchange.context_length else expected
+    payload, readable = exchange.payload, exchange.context_length
+    answers = (_positive(payload["n"]) or 1) if "n" in payload else 1
+    limit = exchange.answer_limit if exchange.answer_limit > 0 else _most_completion(payload) or UNLIMITED_COMPLETION
+    expected = prompt_estimate(exchange) + answers * limit
+    return expected if not readable or expected < answers * readable else answers * readable
 
 
 def _most_completion(payload: dict[str, Any]) -> int:

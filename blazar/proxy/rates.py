@@ -18,6 +18,7 @@ _ANTHROPIC = {of: tuple(f"anthropic-ratelimit-{of}-{what}" for what in ("limit",
               for of in ("requests", "tokens")}
 RATE_HEADERS = (*_OPENAI, *(name for names in _ANTHROPIC.values() for name in names))
 MINUTE = "1m0s"
+_REQUESTS_IN_A_MINUTE, _TOKENS_IN_A_MINUTE = (RESET_REQUESTS, MINUTE), (RESET_TOKENS, MINUTE)
 
 
 def rate_headers(account: Account, dialect: str, counted: bool = False) -> list[Header]:
@@ -32,14 +33,14 @@ def rate_headers(account: Account, dialect: str, counted: bool = False) -> list[
     if limits.rpm is not None:
         reset = WINDOW if counted else account.requests_reset()
         headers += ((LIMIT_REQUESTS, str(limits.rpm)), (LEFT_REQUESTS, str(requests)),
-                    (RESET_REQUESTS, MINUTE if counted else duration(reset)))
+                    _REQUESTS_IN_A_MINUTE if counted else (RESET_REQUESTS, duration(reset)))
         if ours:
             headers += _anthropic("requests", limits.rpm, requests, reset)
     if limit:
         slides = counted and not of_day
         reset = WINDOW if slides else account.tokens_reset(of_day)
         headers += ((LIMIT_TOKENS, str(limit)), (LEFT_TOKENS, str(tokens)),
-                    (RESET_TOKENS, MINUTE if slides else duration(reset)))
+                    _TOKENS_IN_A_MINUTE if slides else (RESET_TOKENS, duration(reset)))
         if ours:
             headers += _anthropic("tokens", limit, tokens, reset)
     return headers

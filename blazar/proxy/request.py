@@ -25,6 +25,8 @@ REQUEST = "blazar.request"
 """Where the environ keeps our Request."""
 READ_SIZE = 1 << 18
 """Bytes of a body that are read at once."""
+MOST_PIECES = 2048
+"""Pieces of a body that are kept as they came: one that is sent without pauses has fewer."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +104,20 @@ class Request:
         self._begin_body(limit)
         data = self._read()
         if not data or len(data) != self._length:
-            data = b"".join(self._rest(data, limit))
+            data = self._gathered(data, limit)
         self.sink.unread = False
         return data
+
+    def _gathered(self, data: bytes, limit: float) -> bytes:
+        """The same, with an object kept for each piece only while these are few: a client may send millions."""
+        pieces: list[bytes] = []
+        whole = bytearray()
+        for piece in self._rest(data, limit):
+            if len(pieces) < MOST_PIECES:
+                pieces.append(piece)
+            else:
+                whole += piece
+        return b"".join((*pieces, whole))
 
     def pieces(self) -> Iterator[bytes]:
         """The body as it comes, however long; raises what `body` raises."""

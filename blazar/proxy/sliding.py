@@ -8,6 +8,7 @@ STEPS = 10
 """Of a second, in which a window counts: what happens within one step leaves together, at most 0.1 s late."""
 SPAN = WINDOW * STEPS
 """Steps that a window counts besides the one under way."""
+PLACES = SPAN + 1
 
 
 def step_at(now: float) -> int:
@@ -21,23 +22,29 @@ class SlidingWindow:
     def __init__(self) -> None:
         self._amounts = array("q")
         """By step, round and round; there are none before the first amount."""
-        self._first = self._last = 0
+        self._first, self._last = 0, -1
         """The steps between which amounts stand."""
         self._total = 0
 
     def add(self, step: int, amount: int) -> None:
         """Count what came in that step: a new one, or one for which there is still a place."""
+        if step != self._last and not self._reach(step):
+            return
+        self._amounts[step % PLACES] += amount
+        self._total += amount
+
+    def _reach(self, step: int) -> bool:
+        """Whether there is a place for this step now."""
+        if not self._amounts:
+            self._amounts = array("q", bytes(8 * PLACES))
         if step > self._last:
             self._drop(step - SPAN)
             self._last = step
         elif step < self._last - SPAN:
-            return
+            return False
         elif step < self._first:
             self._first = step
-        if not self._amounts:
-            self._amounts = array("q", bytes(8 * (SPAN + 1)))
-        self._amounts[step % len(self._amounts)] += amount
-        self._total += amount
+        return True
 
     def total(self, now: float) -> int:
         oldest = int(now * STEPS) - SPAN
@@ -55,7 +62,7 @@ class SlidingWindow:
         for step in range(self._first, self._last + 1):
             if left <= most:
                 break
-            left -= self._amounts[step % len(self._amounts)]
+            left -= self._amounts[step % PLACES]
             if left <= most:
                 return max(0.0, (step + SPAN + 1) / STEPS - now)
         return 0.0
@@ -63,7 +70,7 @@ class SlidingWindow:
     def _drop(self, oldest: int) -> None:
         """Take out what stands before step `oldest`."""
         while self._total and self._first < oldest:
-            place = self._first % len(self._amounts)
+            place = self._first % PLACES
             self._total -= self._amounts[place]
             self._amounts[place] = 0
             self._first += 1

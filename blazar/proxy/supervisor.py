@@ -45,6 +45,11 @@ class Supervisor:
         """Called with the seconds after which exchanges are to be ended."""
         self.on_keys: Callable[[list[dict[str, Any]]], None] = lambda entries: None
         """Called with the API keys that are in force from now on."""
+        self.on_event: Callable[[dict[str, Any]], None] = lambda event: None
+        self.on_lost: Callable[[], None] = lambda: None
+        """Called when the connection has closed, and events may be missed from now on."""
+        self.counts: Callable[[], list[Any]] = lambda: []
+        """Gives the families of this worker's metrics, as plain values."""
 
     def start(self) -> dict[str, Any]:
         """Connect, say hello; the settings as plain values. Raises SupervisorGone when there is no supervisor."""
@@ -132,6 +137,19 @@ class Supervisor:
         """What all gateway workers say of their requests; see `under_way.told`."""
         return self._ask("requests", ANSWER_TIMEOUT, key=key, finished=finished, cancel=cancel)
 
+    def metrics_page(self, engines: bool) -> str:
+        """The text of /metrics; without what engines tell, if so wished."""
+        return self._ask("metrics", ANSWER_TIMEOUT, engines=engines)["text"]
+
+    def events(self, **since: str) -> dict[str, Any]:
+        """The `events` after the id `last`, or from the time `since` on, and whether some are `missed`."""
+        return self._ask("events", ANSWER_TIMEOUT, **since)
+
+    def publish(self, kind: str, **fields: Any) -> None:
+        """Tell of an event of this worker's own."""
+        if self._link is not None:
+            self._link.note("event", event=kind, fields=fields)
+
     def keep_alive(self, model: str, seconds: float) -> None:
         """Note how long `model` is to stay loaded from now on."""
         if self._link is not None:
@@ -177,6 +195,7 @@ class Supervisor:
         if self._link is link:
             self._link = None
             log.warning("the control connection to the supervisor closed; connecting again")
+            self.on_lost()
             self.keep_trying()
 
     def _reconnect(self) -> None:
@@ -209,5 +228,9 @@ class Supervisor:
             self._ledger.accounts.hear(message["usage"])
         elif kind == "requests":
             link.answer(message, **told(self._ledger, message["key"], message["finished"], message["cancel"]))
+        elif kind == "event":
+            self.on_event(message["event"])
+        elif kind == "metrics":
+            link.answer(message, pid=os.getpid(), families=self.counts())
         elif kind == "stopping":
             self.on_stopping(float(message["grace"]))

@@ -18,6 +18,8 @@ class Evict:
 
     place: str
     why: str
+    reason: str = field(default="room", compare=False)
+    """The same as a word that can be counted; see EVENTS."""
 
 
 @dataclass(frozen=True)

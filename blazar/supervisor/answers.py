@@ -14,6 +14,7 @@ from blazar.store.store import Store
 from blazar.supervisor import alias_check
 from blazar.supervisor.abilities import as_configured
 from blazar.supervisor.batch_answers import BatchAnswers
+from blazar.supervisor.events import Events
 from blazar.supervisor.examiner import Examiner
 from blazar.supervisor.explained import of_child
 from blazar.supervisor.fleet import Fleet
@@ -22,6 +23,7 @@ from blazar.supervisor.jobs import Jobs
 from blazar.supervisor.keys import Keys
 from blazar.supervisor.means import Weighed
 from blazar.supervisor.message_batch_answers import MessageBatchAnswers
+from blazar.supervisor.metrics_page import MetricsPage
 from blazar.supervisor.pool import Pool
 from blazar.supervisor.sight import Sight
 from blazar.supervisor.store_answers import StoreAnswers
@@ -43,7 +45,7 @@ class Answers:
                  fleet: Fleet, workers: Workers, gateway: Gateway, pool: Pool, hashing: Pool, usage: Usage,
                  jobs: Jobs, survey: Callable[[str, Mapping[str, Any]], Weighed], sight: Sight,
                  settings_for: Callable[[str], Mapping[str, Any]],
-                 governors: Callable[[], dict[str, dict[str, str]]], on_first_hello: Callable[[], None]) -> None:
+                 events: Events, page: MetricsPage, on_first_hello: Callable[[], None]) -> None:
         self._config = config
         self._started_at = started_at
         self._url = url
@@ -58,7 +60,7 @@ class Answers:
         self._survey = survey
         self._sight = sight
         self._settings_for = settings_for
-        self._governors = governors
+        self._events = events
         self._on_first_hello: Callable[[], None] | None = on_first_hello
         self._models: dict[str, Any] = {}
         self._aliases: dict[str, str] = {}
@@ -71,7 +73,8 @@ class Answers:
             "examine": self._examine, "put_down": self._put_down,
             "keep_alive": self._keep_alive, "describe": self._describe, "explain": self._explain,
             "requests": self._requests, "changed": self._changed, "status": self._status, "beat": self._beat,
-            "report": self._report, "keys": Keys(config, config_file, pool, workers).read_again,
+            "report": self._report, "metrics": page.told, "events": events.told, "event": events.hear,
+            "keys": Keys(config, config_file, pool, workers, events.publish).read_again,
             "job": self._jobs.start, "cancel": self._jobs.cancel,
             **StoreAnswers(store, self._answer_later).kinds, **StoredAnswers(self._answer_later).kinds,
             **MessageBatchAnswers(self._answer_later).kinds, **self._batches.kinds}
@@ -94,6 +97,7 @@ class Answers:
         self._jobs.drop(link)
         if self._workers.leave(link):
             log.info("gateway: worker %d has left", link.peer_pid)
+            self._events.publish("gateway_ended", pid=link.peer_pid, reason="its connection has closed")
 
     # -- what the gateway sees ---------------------------------------------------------------------------
 
@@ -109,7 +113,7 @@ class Answers:
 
     def snapshot(self) -> dict[str, Any]:
         return {"models": self._models, "aliases": self._aliases, "children": self._fleet.endpoints(),
-                "governors": self._governors(), "workers": self._workers.sharing(), "started_at": self._started_at}
+                "workers": self._workers.sharing(), "started_at": self._started_at}
 
     def push(self) -> None:
         self._workers.note("snapshot", snapshot=self.snapshot())
@@ -144,11 +148,19 @@ class Answers:
                 return
             if number > self._newest_read:  # two may end in the other order than they began
                 self._newest_read = number
+                self._tell_changes(found[0])
                 self._models, self._aliases = found
                 self._compare()
             self._answer_seen(link, message, **fields)
 
         self._pool.submit(refreshed, self._read)
+
+    def _tell_changes(self, found: dict[str, Any]) -> None:
+        """Of the models that are there from now on, and no more."""
+        for model in sorted(found.keys() - self._models.keys()):
+            self._events.publish("model_installed", model=model)
+        for model in sorted(self._models.keys() - found.keys()):
+            self._events.publish("model_removed", model=model)
 
     def _read(self) -> tuple[dict[str, Any], dict[str, str]]:
         """The models and aliases of the snapshot, out of the store."""
@@ -170,6 +182,7 @@ class Answers:
         if link.role == "gateway":
             self._workers.join(link, link.peer_pid, message.get("leases"))
             self._gateway.greeted()
+            self._events.publish("gateway_started", pid=link.peer_pid)
         link.answer(message, config=self._config, snapshot=self.snapshot(), version=blazar.__version__,
                     usage=self._usage.today())
         if link.role == "gateway":

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from blazar.errors import BlazarError, LoadFailed
+from blazar.errors import BlazarError, LoadFailed, ShuttingDown
 from blazar.planner.need import Offer
 from blazar.planner.room import Held
 from blazar.supervisor import processes, spawn
@@ -17,7 +17,7 @@ from blazar.supervisor.peg import peg
 from blazar.supervisor.policies import warm_peg
 from blazar.supervisor.sessions import SAVE_LIMIT, arrive, save
 from blazar.supervisor.states import ALLOWED, LIVE, State
-from blazar.transport import ROUTER, Address, Endpoint, model_at
+from blazar.transport import ROUTER, Address, Endpoint, model_at, runs
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Child:
         self.model = model_at(place)
         self.state = State.ABSENT
         self.endpoint: Endpoint | None = None
-        self.ready_at = 0.0
+        self.ready_at = self._spawned_at = 0.0
         self.asked_at = 0.0
         self.not_before = 0.0
         self.keep_alive = keep_alive
@@ -76,6 +76,16 @@ class Child:
     @property
     def id(self) -> str:
         return f"{self.place}#{self.generation}"
+
+    @property
+    def replica(self) -> str:
+        """Which of its model's children it is, from 1 on."""
+        return self.place.partition(" ")[2] or "1"
+
+    @property
+    def names(self) -> dict[str, str]:
+        """How events call it."""
+        return {"model": self.model, "replica": self.replica, "child_id": self.id}
 
     @property
     def pid(self) -> int:
@@ -138,7 +148,7 @@ class Child:
 
         A child that `is_spare` makes no other one go.
         """
-        if self.state is State.READY and processes.is_alive(self.pid):
+        if self.state is State.READY and runs(self.pid) and processes.is_alive(self.pid):
             waiter(self.endpoint, None)
             return
         now = self._means.loop.now()
@@ -309,6 +319,8 @@ class Child:
             self._gone()
             return
         self._process = process
+        self._spawned_at = loop.now()
+        self._means.publish("model_loading", **self.names, pid=process.pid)
         log.info("%s: started pid %d: %s", self.id, process.pid, " ".join(command.argv))
         target = Target(self.model, process, address, self._secret, lane.health_path, self._prepared.limit)
         self._means.pool.submit(lambda ready, error: self._on_probed(target, ready, error),
@@ -343,6 +355,10 @@ class Child:
             keep_alive=self.keep_alive, ready_at=self.ready_at, projector=planned.projector)
         log.info("%s: ready on %s", self.id, ready.address)
         self._enter(State.READY)
+        self._means.publish("model_ready", **self.names, pid=target.process.pid, slots=self.endpoint.slots,
+                            ctx=self.endpoint.ctx, load_secs=round(self.ready_at - self._spawned_at, 3))
+        if self._crashes:
+            self._means.publish("child_restarted", **self.names)
         launch = self._prepared.launch
         if warm_peg.decide(self._prepared.lane.kind, launch.settings["warm_peg"], launch.facts["capabilities"],
                            is_awaited=not self.is_spare, restored=ready.restored):
@@ -359,6 +375,7 @@ class Child:
         if self.state is State.STOPPING or saved:
             self._crashes = 0
             log.info("%s: stopped", self.id)
+            self._means.publish("model_unloaded", **self.names)
         elif self.state is State.STARTING and (self._retries_without_bank() or self._retries_elsewhere(process)):
             return
         else:
@@ -396,6 +413,9 @@ class Child:
         self._crashes += 1
         self.not_before = now + min(LONGEST_BACKOFF, 2.0 ** (self._crashes - 1))
         self._last_failure = failure
+        if self.state is not State.STARTING:
+            self._means.publish("child_died", **self.names, message=failure.message,
+                                retry_secs=self.not_before - now)
 
     def _held_back(self, wait: float) -> BlazarError:
         return LoadFailed(f"{self._last_failure}; it is tried again in {wait:.0f} s", retry_after=wait)
@@ -407,6 +427,8 @@ class Child:
         self._enter(State.ABSENT)
         if self._why is not None:
             error, self._why = self._why, None
+            if not isinstance(error, ShuttingDown):
+                self._means.publish("model_failed", **self.names, error=error.slug, message=error.message)
             self.refuse_waiters(error)
         told, self._when_absent = self._when_absent, []
         for call in told:

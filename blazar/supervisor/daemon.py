@@ -15,6 +15,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from blazar import __version__
 from blazar.config.config import Config
 from blazar.config.effective import effective
 from blazar.config.registry import SETTINGS
@@ -32,6 +33,7 @@ from blazar.supervisor import banks
 from blazar.supervisor.answers import Answers
 from blazar.supervisor.contexts import Contexts
 from blazar.supervisor.engine_check import EngineCheck
+from blazar.supervisor.events import Events
 from blazar.supervisor.fleet import Fleet
 from blazar.supervisor.gateway import LAUNCHER, Gateway
 from blazar.supervisor.jobs import MOST, Jobs
@@ -40,6 +42,7 @@ from blazar.supervisor.listener import listen, take_lock, url_of
 from blazar.supervisor.loader import Loader
 from blazar.supervisor.loop import Loop
 from blazar.supervisor.means import Means
+from blazar.supervisor.metrics_page import MetricsPage
 from blazar.supervisor.notify import notify, stopping, watchdog_pause
 from blazar.supervisor.orphans import sweep
 from blazar.supervisor.pool import Pool
@@ -52,6 +55,9 @@ from blazar.supervisor.tuner import Tuner
 from blazar.supervisor.usage import Usage
 from blazar.supervisor.workers import Workers
 from blazar.telemetry import log as logs
+from blazar.telemetry.events import Ring
+from blazar.telemetry.redact import scrubber
+from blazar.telemetry.supervisor_metrics import SupervisorMetrics
 from blazar.tls import server_context
 
 log = logging.getLogger(__name__)
@@ -101,13 +107,17 @@ class Daemon:
         self._loop = Loop()
         pool = Pool(self._loop)
         workers = Workers(self._loop)
+        started_at, metrics = time.time(), SupervisorMetrics()
+        ring = Ring(f"{int(started_at * 1000):x}", scrubber(config.pii_scrub))
+        self._events = Events(ring, workers, metrics)
         tuned: dict[str, dict[str, Any]] = {}
         shown: set[str] = set()
         loader = Loader(store, paths, [LlamaCpp(SETTINGS.values())],
                         lambda model, own: effective(config, model, own),
                         config.runtime.get("BLAZAR_ENGINE_PATH"), config.model_load_timeout_secs,
                         *child_link(config), tuned, router_of(config, paths), shown)
-        means = Means(self._loop, pool, paths, loader.weigh, look, self._changed, forgetter(config, paths))
+        means = Means(self._loop, pool, paths, loader.weigh, look, self._changed, forgetter(config, paths),
+                      self._events.publish)
         self._fleet = Fleet(means, workers, max_loaded=config.max_loaded_models,
                             keep_alive=float(config.idle_timeout_secs or -1), router=config.router, shown=shown)
         self._tuner = Tuner(self._loop, pool, workers, self._fleet, config, loader.loses_nothing, tuned)
@@ -118,12 +128,15 @@ class Daemon:
                             pins(config))
         pulling = means_of(config, chooser(census), bucket_of(config.download_speed_limit_mb), local=False)
         self._jobs = Jobs(Pool(self._loop, MOST), store, pulling,
-                          lambda link, message, model: self._answers.refresh_store(link, message, model=model))
-        self._answers = Answers(config.as_dict(), config.path, time.time(), self._url, store=store, fleet=self._fleet,
+                          lambda link, message, model: self._answers.refresh_store(link, message, model=model),
+                          self._events.publish)
+        metrics.models.read = lambda: len(self._answers.snapshot()["models"])
+        page = MetricsPage(self._loop, pool, workers, self._fleet, metrics, look, self._tuner.governors, started_at)
+        self._answers = Answers(config.as_dict(), config.path, started_at, self._url, store=store, fleet=self._fleet,
                                 workers=workers, gateway=self._gateway, pool=Pool(self._loop, STORE_THREADS),
                                 hashing=Pool(self._loop, HASHING_THREADS), usage=self._usage, jobs=self._jobs,
                                 survey=loader.survey, sight=sight,
-                                settings_for=partial(effective, config), governors=self._tuner.governors,
+                                settings_for=partial(effective, config), events=self._events, page=page,
                                 on_first_hello=self._up)
         self._server = ControlServer(paths.control_socket, self._loop, self._answers.take, self._answers.drop)
         self._answers.read_store()  # after the control socket: a pull that ends from now on can tell us
@@ -163,6 +176,7 @@ class Daemon:
             log.error("the last use of API keys could not be noted: %s", error)
 
     def _up(self) -> None:
+        self._events.publish("daemon_started", version=__version__)
         log.info("listening on %s", self._url)
         notify(f"READY=1\nSTATUS=listening on {self._url}")
         self._show_life(watchdog_pause(os.environ, os.getpid()))
@@ -193,6 +207,7 @@ class Daemon:
             self._loop.end()
             return
         log.info("stopping: running answers have %g s", self._grace)
+        self._events.publish("daemon_stopping", grace_secs=self._grace)
         notify(stopping(self._grace + STOP_MARGIN))
         self._listener.close()
         self._fleet.refuse_loads()

@@ -92,7 +92,7 @@ class Fleet:
         _when_all_absent(children, lambda: then(True))
         for child in children:
             if child.state is State.READY:
-                self._drain(child, "asked for")
+                self._drain(child, "asked for", "asked")
             elif child.state in (State.QUEUED, State.STARTING):
                 child.stop(LoadFailed(model=model, reason="it was stopped while it was loading", output=""))
 
@@ -107,6 +107,7 @@ class Fleet:
         child = next((child for child in self._children.values() if child_id in child.lease_ids), None)
         if child is not None:
             log.error("%s: it does nothing with its requests, so it is ended", child_id)
+            self._means.publish("child_wedged", model=child.model, child_id=child_id)
         if endpoint is not None and self._routed is not None and endpoint.lane == ROUTER:
             self._routed.evict(endpoint.model, lambda _: None)
         elif child is not None:
@@ -138,6 +139,10 @@ class Fleet:
         if place not in self._children:
             self._children[place] = Child(place, self._means, self._keep_alive, self._ended)
         return self._children[place]
+
+    def children(self) -> list[Child]:
+        """All children, in whatever state, by their places."""
+        return [child for _, child in sorted(self._children.items())]
 
     def ready(self) -> list[Child]:
         """The children that serve."""
@@ -298,16 +303,17 @@ class Fleet:
             elif isinstance(action, Save):
                 self._children[action.place].save()
             elif isinstance(action, Evict):
-                self._drain(self._children[action.place], action.why)
+                self._drain(self._children[action.place], action.why, action.reason)
         wakes = [action.seconds for action in actions if isinstance(action, Wake)]
         if wakes:
             if self._wake is not None:
                 self._wake.cancel()
             self._wake = self._means.loop.later(min(wakes), self.schedule)
 
-    def _drain(self, child: Child, why: str, how: str = "evicted") -> None:
-        log.info("%s: %s: %s", child.id, how, why)
-        if how == "evicted":
+    def _drain(self, child: Child, why: str, reason: str) -> None:
+        log.info("%s: %s: %s", child.id, "reshaped" if reason == "reshaped" else "evicted", why)
+        self._means.publish("model_evicted", **child.names, reason=reason, why=why)
+        if reason != "reshaped":
             self._shown.discard(child.place)
         child.drain()
         generation = child.generation

@@ -22,12 +22,13 @@ MOST = 8
 class Jobs:
     """Used on the loop's thread only. `done` is called there with the model that a pull has installed."""
 
-    def __init__(self, pool: Pool, store: Store, means: Means,
-                 done: Callable[[Link, Message, Summary], None]) -> None:
+    def __init__(self, pool: Pool, store: Store, means: Means, done: Callable[[Link, Message, Summary], None],
+                 publish: Callable[..., None] = lambda kind, **fields: None) -> None:
         self._pool = pool
         self._store = store
         self._means = means
         self._done = done
+        self._publish = publish
         self._running: dict[tuple[Link, int], threading.Event] = {}
 
     def start(self, link: Link, message: Message) -> None:
@@ -47,10 +48,13 @@ class Jobs:
         def ended(model: Any, error: BlazarError | None) -> None:
             self._running.pop(job, None)
             if error is not None:
+                self._publish("pull_failed", reference=reference, error=error.slug, message=error.message)
                 link.refuse(message, error)
             else:
+                self._publish("pull_finished", reference=reference, model=model["name"])
                 self._done(link, message, model)
 
+        self._publish("pull_started", reference=reference)
         self._pool.submit(ended, pulled)
 
     def cancel(self, link: Link, message: Message) -> None:

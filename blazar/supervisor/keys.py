@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ log = logging.getLogger(__name__)
 class Keys:
     """Used on the loop's thread. `config` is what a worker is told when it starts, `file` where that came from."""
 
-    def __init__(self, config: dict[str, Any], file: Path, pool: Pool, workers: Workers) -> None:
+    def __init__(self, config: dict[str, Any], file: Path, pool: Pool, workers: Workers,
+                 publish: Callable[..., None] = lambda kind, **fields: None) -> None:
         self._config = config
         self._file = file
         self._pool = pool
         self._workers = workers
+        self._publish = publish
         self._reads = self._newest = 0
 
     def read_again(self, link: Link, message: Message) -> None:
@@ -45,6 +48,7 @@ class Keys:
     def _take(self, entries: list[dict[str, Any]]) -> None:
         self._config["keys"] = entries
         self._workers.note("keys", keys=entries)
+        self._publish("keys_changed", keys=names_of(entries))
         log.info("API keys from now on: %s", ", ".join(names_of(entries)) or "none, so everybody is let in")
 
 

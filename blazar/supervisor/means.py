@@ -81,3 +81,5 @@ class Means:
     """Told after every change of state."""
     forget: Callable[[Mapping[str, str]], None]
     """Deletes saved slots that are of no use, by the digests of the installed models. Runs on a thread."""
+    publish: Callable[..., None] = lambda kind, **fields: None
+    """Tells what has happened; see `Events.publish`."""

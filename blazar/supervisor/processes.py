@@ -87,6 +87,13 @@ def marked_as(mark: str) -> list[int]:
     return [pid for pid in all_pids() if mark_of(pid) == mark and is_alive(pid)]
 
 
+def resident(pid: int) -> int:
+    """Bytes of main memory that a process has, 0 for one that is gone; of this process for the pid 0."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{pid or 'self'}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
 def command_of(pid: int) -> str:
     with suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()

@@ -7,7 +7,7 @@ import os
 import select
 import sys
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 ROTATE_AT = 10 << 20
 """Bytes at which a log file moves to its `.1`."""
@@ -65,8 +65,15 @@ def _takes(stream: TextIO) -> bool:
 
 def rotating(file: Path) -> logging.handlers.RotatingFileHandler:
     """A handler for `file` that keeps one older part beside it."""
-    return logging.handlers.RotatingFileHandler(file, maxBytes=ROTATE_AT, backupCount=1, encoding="utf-8",
-                                                errors="replace")
+    return _OwnersFile(file, maxBytes=ROTATE_AT, backupCount=1, encoding="utf-8", errors="replace")
+
+
+class _OwnersFile(logging.handlers.RotatingFileHandler):
+    """Its files can be read by their owner alone, whatever the umask says."""
+
+    def _open(self) -> Any:
+        return open(self.baseFilename, self.mode, encoding=self.encoding, errors=self.errors,
+                    opener=lambda path, flags: os.open(path, flags | os.O_CLOEXEC, 0o600))
 
 
 class OutputFile:

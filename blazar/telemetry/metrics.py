@@ -1,4 +1,4 @@
-"""Every number that the gateway keeps of itself, declared once, and their text for Prometheus.
+"""Kinds of metrics, and every number that a gateway worker keeps of itself, declared once.
 
 To count is a dictionary look-up and an addition: no lock, no I/O. One thread, or one event loop, counts and reads.
 """
@@ -6,7 +6,7 @@ To count is a dictionary look-up and an addition: no lock, no I/O. One thread, o
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+from blazar.telemetry.exposition import Family, Sample, number, page
 
 SHORT = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 """Bucket bounds, in seconds, for what the gateway itself takes, and for the time between tokens."""
@@ -26,18 +26,19 @@ class Metric:
         self.meaning = meaning
         self.labels = labels
 
+    def family(self) -> Family:
+        """The metric with what it tells now."""
+        return Family(self.name, self.kind, self.meaning, list(self._samples()))
+
     def text(self) -> str:
         """The metric as Prometheus reads it."""
-        head = f"# HELP {self.name} {_escape(self.meaning)}\n# TYPE {self.name} {self.kind}\n"
-        return head + "".join(f"{line}\n" for line in self._samples())
+        return self.family().text()
 
-    def _samples(self) -> Iterator[str]:
+    def _samples(self) -> Iterator[Sample]:
         raise NotImplementedError
 
-    def _sample(self, value: float, values: Labels, suffix: str = "", *more: tuple[str, str]) -> str:
-        pairs = [*zip(self.labels, values, strict=True), *more]
-        inner = ",".join(f'{name}="{_escape(text, quoted=True)}"' for name, text in pairs)
-        return f"{self.name}{suffix}{{{inner}}} {value}" if inner else f"{self.name}{suffix} {value}"
+    def _sample(self, value: float, values: Labels, suffix: str = "", *more: tuple[str, str]) -> Sample:
+        return Sample(suffix, (*zip(self.labels, values, strict=True), *more), number(value))
 
 
 CLASSES = tuple(f"{hundreds}xx" for hundreds in range(10))
@@ -63,7 +64,11 @@ class Counter(Metric):
     def value(self, *labels: str) -> int:
         return self._values.get(labels, 0)
 
-    def _samples(self) -> Iterator[str]:
+    def values(self) -> dict[Labels, int]:
+        """All counts as they are now, by their labels."""
+        return dict(self._values)
+
+    def _samples(self) -> Iterator[Sample]:
         return (self._sample(value, labels) for labels, value in sorted(self._values.items()))
 
 
@@ -76,7 +81,7 @@ class Gauge(Metric):
         super().__init__(name, meaning)
         self.read: Callable[[], float] = lambda: 0
 
-    def _samples(self) -> Iterator[str]:
+    def _samples(self) -> Iterator[Sample]:
         yield self._sample(self.read(), ())
 
 
@@ -89,7 +94,7 @@ class GaugeBy(Metric):
         super().__init__(name, meaning, label)
         self.read: Callable[[], Mapping[str, float]] = lambda: {}
 
-    def _samples(self) -> Iterator[str]:
+    def _samples(self) -> Iterator[Sample]:
         return (self._sample(value, (name,)) for name, value in sorted(self.read().items()))
 
 
@@ -103,9 +108,22 @@ class StateGauge(Metric):
         self._states = states
         self.read: Callable[[], Mapping[str, str]] = lambda: {}
 
-    def _samples(self) -> Iterator[str]:
+    def _samples(self) -> Iterator[Sample]:
         return (self._sample(int(state == now), (name, state)) for name, now in sorted(self.read().items())
                 for state in self._states)
+
+
+class Levels(Metric):
+    """What is at this moment for each of several things, told by several labels: `read` gives the numbers."""
+
+    kind = "gauge"
+
+    def __init__(self, name: str, meaning: str, *labels: str) -> None:
+        super().__init__(name, meaning, *labels)
+        self.read: Callable[[], Mapping[Labels, float]] = lambda: {}
+
+    def _samples(self) -> Iterator[Sample]:
+        return (self._sample(value, labels) for labels, value in sorted(self.read().items()))
 
 
 class Histogram(Metric):
@@ -130,7 +148,7 @@ class Histogram(Metric):
             found = self._series[labels] = Series(self._bounds)
         return found
 
-    def _samples(self) -> Iterator[str]:
+    def _samples(self) -> Iterator[Sample]:
         for labels, series in sorted(self._series.items(), key=lambda item: item[0]):
             total = 0
             for bound, count in zip((*map(repr, self._bounds), "+Inf"), series.counts, strict=True):
@@ -156,7 +174,21 @@ class Series:
         self.sum += value
 
 
-class Metrics:
+class Table:
+    """Metrics as the attributes of one object, in the order in which they are told."""
+
+    def every(self) -> list[Metric]:
+        return [value for value in vars(self).values() if isinstance(value, Metric)]
+
+    def families(self) -> list[Family]:
+        return [metric.family() for metric in self.every()]
+
+    def text(self) -> bytes:
+        """All of them in Prometheus's text format."""
+        return page(self.families()).encode()
+
+
+class Metrics(Table):
     """The gateway's metrics. An API key is named by its name, '' when there is none."""
 
     def __init__(self) -> None:
@@ -194,10 +226,6 @@ class Metrics:
                               "`ended` with their child, or `kept` since it works.", "model", "outcome")
         self.coalesced = Counter("blazar_coalesced_total", "Requests that got the answer to an identical one.",
                                  "dialect", "model")
-        self.spec_governor = StateGauge("blazar_spec_governor", "Whether speculation of a model is parked, where "
-                                        "spec_auto_manage is on.", "model", "state", ("active", "parked"))
-        self.ubatch_governor = StateGauge("blazar_ubatch_governor", "Micro-batch of a loaded model, where ubatch_auto "
-                                          "is on.", "model", "tier", ("default", "1024", "2048"))
         self.truncated = Counter("blazar_prompts_truncated_total", "Prompts of which the engine says that it has read "
                                  "less than it was sent.", "model")
         self.structured = Counter("blazar_structured_answers_total", "Answers whose form was checked: `kept`, "
@@ -206,16 +234,5 @@ class Metrics:
         self.semantic_cache = Counter("blazar_semantic_cache_total", "Requests for which the semantic cache was asked: "
                                       "`hit`, `miss`, or `bypass` where their answers are not kept.", "model",
                                       "outcome")
+        self.listeners = Gauge("blazar_event_listeners", "Clients that listen to /api/events.")
         self.audit_lost = Counter("blazar_audit_lost_total", "Lines that could not be written to the audit log.")
-
-    def every(self) -> list[Metric]:
-        return [value for value in vars(self).values() if isinstance(value, Metric)]
-
-    def text(self) -> bytes:
-        """All of them in Prometheus's text format, version 0.0.4."""
-        return "".join(metric.text() for metric in self.every()).encode()
-
-
-def _escape(text: str, quoted: bool = False) -> str:
-    text = text.replace("\\", "\\\\").replace("\n", "\\n")
-    return text.replace('"', '\\"') if quoted else text

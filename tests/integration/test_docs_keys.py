@@ -1,14 +1,15 @@
 """docs/keys.md says what a person reads: its commands are run in order against a daemon, and their output compared."""
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.bash import Bash
 from tests.support.config_files import load_text
 from tests.support.needs import need
+from tests.support.pages import fits, steps
 from tests.support.shell import StubShell
 from tests.support.stub_model import install_stub
 from tests.support.waiting import until
@@ -31,50 +32,14 @@ def shell(tmp_path):
     shell.stop()
 
 
-class Bash:
-    """One shell for the whole page, since its commands set variables."""
-
-    END = "--- end of a command ---"
-
-    def __init__(self, env):
-        self.process = subprocess.Popen(["bash"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT, text=True)
-
-    def __call__(self, command: str) -> str:
-        self.process.stdin.write(f"{command}\necho '{self.END}'\n")
-        self.process.stdin.flush()
-        said = ""
-        while not said.endswith(f"{self.END}\n"):
-            line = self.process.stdout.readline()
-            assert line, said
-            said += line
-        return said.removesuffix(f"{self.END}\n").replace("\r", "")
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait(10)
-        self.process.stdout.close()
-
-
-def steps():
-    for block in re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL):
-        yield from re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
-
-
-def plain(text):
-    return re.sub(" +", " ", text).replace(" \n", "\n")
-
-
 def test_the_page_from_top_to_bottom(shell):
     need("curl")
     bash = Bash(shell.env)
     try:
-        for command, output in steps():
-            form = "".join(".*" if piece == "…" else re.escape(piece) for piece in re.split("(…)", plain(output)))
-
-            def said(command=command, form=form):
-                text = plain(bash(command.replace("http://127.0.0.1:11435", shell.url)))
-                return (re.fullmatch(form, text, re.DOTALL), text)
+        for _, command, output in steps("docs/keys.md"):
+            def said(command=command, output=output):
+                text, _ = bash(command.replace("http://127.0.0.1:11435", shell.url))
+                return (fits(output, text), text)
             matched, text = said()
             if command.startswith("blazar keys usage") and not matched:  # what is used is noted within a second
                 matched = until(lambda: said()[0], 20, f"{command}\n{text}")

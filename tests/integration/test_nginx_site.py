@@ -116,7 +116,8 @@ def test_each_token_comes_when_it_is_made(site, gateway, dialect):
         assert process.wait(30) == 0
 
 
-@pytest.mark.parametrize("begun", [b"", STREAM_HEAD + chunked(event(delta("one")), last=False)], ids=["prompt", "stream"])
+@pytest.mark.parametrize("begun", [b"", STREAM_HEAD + chunked(event(delta("one")), last=False)],
+                         ids=["prompt", "stream"])
 def test_a_client_that_leaves_ends_the_childs_work(site, gateway, begun):
     asked, closed = threading.Event(), threading.Event()
 
@@ -311,8 +312,9 @@ def test_no_blazar_and_a_silent_one_are_told_in_the_dialect(tmp_path, pair, dial
     with Site(tmp_path, free_port(), pair) as site:
         shown, told = run(site, path, body)
         assert told == ["2", "502"] and "systemctl status blazar" in words(dialect, shown)
+    hasty = {"proxy_read_timeout 3900s;": "proxy_read_timeout 1s;"}
     with socket.create_server(("127.0.0.1", 0)) as silent, \
-            Site(tmp_path, silent.getsockname()[1], pair, **{"proxy_read_timeout 3900s;": "proxy_read_timeout 1s;"}) as site:
+            Site(tmp_path, silent.getsockname()[1], pair, **hasty) as site:
         shown, told = run(site, path, body, "-i")
         head, _, shown = shown.partition(b"\r\n\r\n")
         assert told == ["2", "504"] and "proxy_read_timeout" in words(dialect, shown)

@@ -1,7 +1,11 @@
-"""Those who wait for a slot while their model makes room, is unloaded, or dies; the real gateway and supervisor."""
+"""Those who wait for a slot while their model makes room, is unloaded, started anew, or dies, and batches beside them;
+the real gateway and supervisor."""
 
+import base64
+import json
 import os
 import signal
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -9,6 +13,7 @@ import pytest
 from blazar.supervisor.gateway import LAUNCHER
 from tests.support.daemon import Daemon
 from tests.support.scripted_child import delta, event
+from tests.support.tiny_mmproj import png
 from tests.support.waiting import until
 
 WORDS = ("one ", "two ", "three ")
@@ -18,7 +23,7 @@ def answer(*, once=None):
     """A streamed answer, the whole of it at once, or its first word and the rest once that file is there."""
     first, *rest = [event(delta(word)).decode() for word in WORDS]
     held = [] if once is None else [{"until": str(once)}]
-    return {"headers": {"Content-Type": "text/event-stream"},
+    return {"lingers": 1.0, "headers": {"Content-Type": "text/event-stream"},
             "chunks": [first, *held, *rest, event(delta(finish="stop")).decode(), "data: [DONE]\n\n"]}
 
 
@@ -33,11 +38,12 @@ def start(tmp_path, go_on):
     with Daemon(tmp_path, launcher=LAUNCHER, slots=1, max_loaded_models=1, adaptive_slots=False,
                 singleflight=False) as daemon, \
             ThreadPoolExecutor(20) as asking:
-        def ask(model):
+        def ask(model, text="hi", **more):
             return asking.submit(daemon.post, "/api/chat", {
-                "model": model, "messages": [{"role": "user", "content": "hi"}], "stream": False}, 60)
+                "model": model, "messages": [{"role": "user", "content": text, **more}], "stream": False}, 60)
 
-        def started(**held):
+        def started(overrides=None, **held):
+            daemon.settings["model_overrides"] = overrides or {}
             names = {name: daemon.install(name, **answer(once=go_on if holds else None))
                      for name, holds in held.items()}
             daemon.start()
@@ -95,7 +101,9 @@ def test_models_that_alternate_both_get_on(start):
 
 def test_an_eviction_waits_for_those_who_wait(start, go_on):
     daemon, ask, names = start(one=True)
-    answers = [ask("one") for _ in range(3)]
+    answers = [ask("one")]
+    until(lambda: asked(daemon, names["one"]), 20)  # from here on who is parked waits for the slot, not for the load
+    answers += [ask("one"), ask("one")]
     parked(daemon, 2)
     control = daemon.control()
     with ThreadPoolExecutor(1) as thread:
@@ -109,18 +117,83 @@ def test_an_eviction_waits_for_those_who_wait(start, go_on):
     assert len(daemon.starts(names["one"])) == 1
 
 
-def test_a_child_that_is_killed_has_a_successor_for_those_who_wait(start):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGUSR1], ids=["at once", "slowly"])
+def test_a_child_that_is_killed_has_a_successor_for_those_who_wait(start, number):
+    """Its connections close before it has ended: whoever asks for it in between is not sent to it again."""
     daemon, ask, names = start(one=True)
     running = ask("one")
     until(lambda: asked(daemon, names["one"]), 20)
     waiting = [ask("one") for _ in range(3)]
     parked(daemon, 3)
     daemon.play(names["one"], **answer())
-    os.kill(int(daemon.starts(names["one"])[0][0]), signal.SIGKILL)
+    os.kill(int(daemon.starts(names["one"])[0][0]), number)
     status, told = running.result()  # its answer has no length that would tell its end
     assert status == 502 and "in the middle of its answer" in told["error"]
     assert all(map(is_whole, waiting))
     assert len(daemon.starts(names["one"])) == 2
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_model_that_gets_its_projector_serves_all_who_wait(start, go_on, tmp_path, dies):
+    """Who was parked before the picture came is served without it, by the old child, or by the new one should the old
+    one die meanwhile; who came later by the new one."""
+    (tmp_path / "eyes.gguf").write_bytes(bytes(1 << 20))
+    daemon, ask, names = start({"one": {"mmproj": str(tmp_path / "eyes.gguf")}}, one=True)
+    one = names["one"]
+    running = ask("one")
+    until(lambda: asked(daemon, one), 20)
+    before = [ask("one"), ask("one")]
+    parked(daemon, 2)
+    shown = ask("one", images=[base64.b64encode(png(255, 0, 0)).decode()])
+    until(lambda: daemon.state(one) == "draining", 20)
+    assert daemon.get("/api/requests")[0] == 200  # the gateway has heard of it
+    after = [ask("one"), ask("one")]
+    until(lambda: states(daemon) == ["loading"] * 3 + ["queued"] * 2 + ["running"], 20)
+    (first, _), = daemon.starts(one)
+    if dies:
+        daemon.play(one, **answer())
+        os.kill(int(first), signal.SIGKILL)
+        assert running.result()[0] == 502, "it has had the beginning"
+    else:
+        go_on.touch()
+        assert is_whole(running)
+    assert all(map(is_whole, [*before, shown, *after]))
+    by = [one["pid"] == int(first) for one in asked(daemon, one)]
+    assert by == ([True] + [False] * 5 if dies else [True] * 3 + [False] * 3)
+    started = [line for line in daemon.log().splitlines() if f"{one}#" in line and "started pid" in line]
+    assert ["--mmproj" in line for line in started] == [False, True]
+
+
+def test_a_batch_gives_way_to_whoever_waits(start, go_on):
+    daemon, ask, names = start(one=True)
+    batch = begin_batch(daemon, "batch 1", "batch 2", "batch 3")
+    until(lambda: asked(daemon, names["one"]), 20)
+    answers = []
+    for text in ("asked 1", "asked 2", "asked 3"):
+        answers.append(ask("one", text))
+        parked(daemon, len(answers))
+    go_on.touch()
+    assert all(map(is_whole, answers))
+    done = until(lambda: (found := daemon.get(f"/v1/batches/{batch}")[1])["status"] == "completed" and found, 60)
+    assert done["request_counts"] == {"total": 3, "completed": 3, "failed": 0}
+    texts = [json.loads(bytes.fromhex(one["body"]))["messages"][-1]["content"] for one in asked(daemon, names["one"])]
+    assert texts == ["batch 1", "asked 1", "asked 2", "asked 3", "batch 2", "batch 3"]
+
+
+def begin_batch(daemon, *texts):
+    """A batch that asks the model `one` each text; its id."""
+    lines = [json.dumps({"custom_id": text, "method": "POST", "url": "/v1/responses",
+                         "body": {"model": "one", "input": text, "store": False}}) for text in texts]
+    part = "--x\r\nContent-Disposition: form-data; name="
+    form = [f'{part}"purpose"\r\n\r\nbatch', f'{part}"file"; filename="f.jsonl"\r\n\r\n' + "\n".join(lines), "--x--"]
+    request = urllib.request.Request(f"{daemon.url}/v1/files", "\r\n".join(form).encode(),
+                                     {"Content-Type": "multipart/form-data; boundary=x"})
+    with urllib.request.urlopen(request, timeout=30) as told:
+        file = json.load(told)["id"]
+    status, made = daemon.post("/v1/batches", {"input_file_id": file, "endpoint": "/v1/responses",
+                                               "completion_window": "24h"})
+    assert status == 200, made
+    return made["id"]
 
 
 def test_models_load_in_the_order_in_which_they_were_asked_for(tmp_path, go_on):

@@ -4,8 +4,11 @@ import json
 import socket
 import threading
 import time
+import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import count, pairwise
 
 import pytest
 
@@ -18,6 +21,16 @@ EVENT = 'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
 DONE = "data: [DONE]\n\n"
 IDLE = 1.0
 MANY = 1 << 20
+STORM = 20.0
+STARVES = 10.0
+"""Seconds without any answer of a model after which it starves. It takes two swaps, of a second each at most, even on
+a machine with much else to do."""
+WAYS = {
+    # how it is asked, more of the question, what a whole answer has, the status of a refusal
+    "/v1/chat/completions": ({"stream": True}, EVENT * 4 + DONE, 503),
+    "/v1/messages": ({"stream": True, "max_tokens": 9}, "event: message_stop", 529),
+    "/api/chat": ({"stream": False}, '"content":"xxxx"', 503),
+}
 
 
 @pytest.fixture(params=TRANSPORTS)
@@ -73,6 +86,74 @@ def test_2_3_and_5_the_clock_of_idling_begins_at_the_end_and_looking_on_does_not
     finally:
         over.set()
         looking.join()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one request; times of CLOCK_MONOTONIC."""
+
+    model: str
+    path: str
+    status: int
+    text: str
+    retry_after: str | None
+    began: float
+    ended: float
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("daemon", ["tcp"], indirect=True)
+def test_6_a_storm_of_alternating_requests_is_answered_or_refused_and_neither_model_starves(daemon):
+    """Eight clients ask two models by turns, for 20 s; there is room for one of them, and for six that wait for it."""
+    daemon.settings |= {"max_loaded_models": 1, "slots": 1, "max_queued": 3, "singleflight": False}
+    models = [daemon.install(name, chunks=[EVENT] * 4 + [DONE], pause=0.05) for name in ("one", "two")]
+    daemon.start()
+    ends = time.monotonic() + STORM
+    with ThreadPoolExecutor(8) as pool:
+        outcomes = [one for client in pool.map(lambda number: list(_storm(daemon, models, number, ends)), range(8))
+                    for one in client]
+    for one in outcomes:
+        _, whole, busy = WAYS[one.path]
+        if one.status == 200:
+            assert whole in one.text, one
+        else:
+            assert one.status == busy and int(one.retry_after) >= 1 and json.loads(one.text)["error"], one
+    answered = {model: [one for one in outcomes if one.model == model and one.status == 200] for model in models}
+    assert any(one.status != 200 for one in outcomes), "it was no storm"
+    for model, answers in answered.items():
+        times = [ends - STORM, *sorted(one.ended for one in answers), ends]
+        assert max(after - before for before, after in pairwise(times)) < STARVES, model
+        assert max(one.ended - one.began for one in answers) < STARVES, model
+        assert len(daemon.starts(model)) >= 2, model
+    fewer, more = sorted(map(len, answered.values()))
+    assert fewer >= more / 2
+    until(lambda: daemon.get("/api/requests")[1]["requests"] == [], 10, "an end of all requests")
+    assert not any(line.startswith("Traceback") for line in daemon.log().splitlines())
+
+
+def _storm(daemon, models, number, ends):
+    """The outcomes of one client: it asks the one model and the other, in one dialect and another, and has a little
+    rest where it is refused, though less than it is told to."""
+    paths = list(WAYS)
+    for turn in count(number):
+        if time.monotonic() > ends:
+            return
+        one = _outcome(daemon, models[turn % 2], paths[turn % 3])
+        yield one
+        if one.status != 200:
+            time.sleep(0.2)
+
+
+def _outcome(daemon, model, path):
+    body = {"model": model, "messages": [{"role": "user", "content": "hi"}], **WAYS[path][0]}
+    request = urllib.request.Request(daemon.url + path, json.dumps(body).encode())
+    began = time.monotonic()
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            status, text, retry_after = answer.status, answer.read().decode(), None
+    except urllib.error.HTTPError as error:
+        status, text, retry_after = error.code, error.read().decode(), error.headers["Retry-After"]
+    return Outcome(model, path, status, text, retry_after, began, time.monotonic())
 
 
 def _again(daemon, name, first):

@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+from blazar.supervisor import processes
 from blazar.supervisor.gateway import LAUNCHER
 from tests.support.daemon import DAEMONS, STUB_ENGINE, Daemon
 from tests.support.transports import TRANSPORTS
@@ -23,6 +24,14 @@ from tests.support.waiting import until
 def daemon(request, tmp_path):
     with DAEMONS[request.param](tmp_path) as daemon:
         yield daemon
+
+
+@pytest.fixture
+def gate(tmp_path):
+    """Where the engine waits with a port that it was given, until its number, or `all`, is here."""
+    folder = tmp_path / "gate"
+    folder.mkdir()
+    return folder
 
 
 class Squatter:
@@ -61,9 +70,9 @@ def test_ten_models_at_once_end_on_ten_addresses(daemon):
 
 @pytest.mark.parametrize("daemon", ["tcp"], indirect=True)
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_squatter_on_the_childs_port_hears_nothing(daemon, host):
+def test_squatter_on_the_childs_port_hears_nothing(daemon, gate, host):
     """The engine refuses `--port 0`, so a port is chosen for it; the squatter takes that one before it binds."""
-    model = daemon.install("solo", refuse_port_0=True, port_delay=1.0)
+    model = daemon.install("solo", refuse_port_0=True, port_gate=str(gate))
     daemon.start()
     answers = []
     asking = threading.Thread(target=lambda: answers.append(daemon.get(f"/load/{model}")))
@@ -71,7 +80,8 @@ def test_squatter_on_the_childs_port_hears_nothing(daemon, host):
     starts = until(lambda: len(daemon.starts(model)) == 2 and daemon.starts(model), what="the start with a port")
     port = int(starts[1][1])
     assert port != 0
-    squatter = Squatter(port, host)
+    squatter = until(lambda: _squat(port, host), what="a port that the squatter can have")
+    (gate / "all").touch()
     asking.join(20)
     status, endpoint = answers[0]
     assert status == 200
@@ -81,25 +91,18 @@ def test_squatter_on_the_childs_port_hears_nothing(daemon, host):
 
 
 @pytest.mark.parametrize("daemon", ["tcp"], indirect=True)
-def test_squatter_on_every_port_ends_in_a_clear_error(daemon):
-    model = daemon.install("solo", refuse_port_0=True, port_delay=0.5)
+def test_squatter_on_every_port_ends_in_a_clear_error(daemon, gate):
+    model = daemon.install("solo", refuse_port_0=True, port_gate=str(gate))
     daemon.start()
     squatters = []
-
-    def squat() -> None:
-        seen = 0
-        while seen < 3 and not answers:
-            for _, port in daemon.starts(model)[seen:]:
-                seen += 1
-                if port != "0":
-                    squatters.append(Squatter(int(port)))
-            time.sleep(0.02)
-
-    answers: list = []
-    watching = threading.Thread(target=squat, daemon=True)
-    watching.start()
-    answers.append(daemon.get(f"/load/{model}"))
-    status, error = answers[0]
+    with ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(daemon.get, f"/load/{model}")
+        for tries in (2, 3):
+            starts = until(lambda tries=tries: daemon.starts(model)[tries - 1:], 20, f"start {tries}")
+            port = int(starts[0][1])
+            squatters.append(until(lambda port=port: _squat(port), what="a port that the squatter can have"))
+            (gate / str(port)).touch()
+        status, error = asking.result(20)
     assert status == 503
     assert error["slug"] == "load-failed"
     assert "Address already in use" in error["message"]
@@ -108,9 +111,9 @@ def test_squatter_on_every_port_ends_in_a_clear_error(daemon):
 
 
 @pytest.mark.parametrize("daemon", ["tcp"], indirect=True)
-def test_the_child_of_another_gateway_with_another_secret(daemon, tmp_path):
+def test_the_child_of_another_gateway_with_another_secret(daemon, gate, tmp_path):
     """It would answer /health, and knows nothing of our secret: it is not even asked."""
-    model = daemon.install("solo", refuse_port_0=True, port_delay=1.0)
+    model = daemon.install("solo", refuse_port_0=True, port_gate=str(gate))
     daemon.start()
     with ThreadPoolExecutor(1) as pool:
         asking = pool.submit(daemon.get, f"/load/{model}")
@@ -118,6 +121,8 @@ def test_the_child_of_another_gateway_with_another_secret(daemon, tmp_path):
         other = subprocess.Popen([sys.executable, str(STUB_ENGINE), "--model", str(tmp_path / "other"), "--port",
                                   starts[1][1], "--api-key", "theirs"], stderr=subprocess.DEVNULL)
         try:
+            until(lambda: processes.owned_listeners(other.pid), 20, "the other one, at that port")
+            (gate / "all").touch()
             status, endpoint = asking.result(20)
             assert status == 200 and endpoint["address"][1] != int(starts[1][1])
             assert not (tmp_path / "other.requests.jsonl").exists()
@@ -157,9 +162,10 @@ def test_who_takes_the_port_of_a_child_that_has_died_hears_nothing(gateway):
     squatter.server.shutdown()
 
 
-def _squat(port):
+def _squat(port, host="127.0.0.1"):
+    """None while somebody else has the port: any connection of this machine may have been given it just now."""
     with contextlib.suppress(OSError):
-        return Squatter(port)
+        return Squatter(port, host)
     return None
 
 

@@ -11,12 +11,14 @@ The scenario is read from `<model file>.stub.json` when there is one; all keys a
   term_stderr_bytes  so many bytes of noise after SIGTERM, then the exit
   freeze        SIGSTOP itself once ready                 helper        fork a grandchild that sleeps
   helper_session the grandchild has a session of its own  squat         a port to lose: say it is taken, exit 1
-  port_delay    seconds between start and binding a given port
+  port_gate     a folder: a given port is bound only once its number, or `all`, is a file there
+  lingers       after SIGUSR1 its program is gone, then its sockets, and it ends so many seconds later
   status, headers, body, chunks, pause, crash_mid_stream  the answer of a completion route (below)
   tokens        what each slot holds, so that it can be saved; save_delay: seconds that takes
   die_restoring exit code when a slot is restored
   silent        seconds between a completion request and the head of its answer
   busy          its slots say that they work: "still", or "moving" from one look to the next
+  page          its /metrics, which it has not otherwise; page_delay: seconds until it tells that
   ctx, slots    what /props says, unless the flags say it; props_delay: seconds until it says it
 
 `chunks` are the pieces of the answer body, written as they are with `pause` seconds between them; a piece may be
@@ -26,9 +28,12 @@ each start to `<model file>.starts`.
 """
 
 import argparse
+import contextlib
+import ctypes
 import json
 import os
 import signal
+import socket
 import socketserver
 import subprocess
 import sys
@@ -123,6 +128,9 @@ class Handler(BaseHTTPRequestHandler):
         elif path == "/props":
             time.sleep(stub.play.get("props_delay", 0))
             self.send(200, stub.props())
+        elif path == "/metrics" and "page" in stub.play:
+            time.sleep(stub.play.get("page_delay", 0))
+            self.send(200, stub.play["page"])
         elif path == "/slots":
             stub.looks += stub.play.get("busy") == "moving"
             self.send(200, [{"id": number, "is_processing": "busy" in stub.play, "n_decoded": stub.looks,
@@ -191,7 +199,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
 
     def send(self, status: int, body: object) -> None:
-        data = json.dumps(body).encode()
+        data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json; charset=utf-8")
         self.send_header("Content-Length", str(len(data)))
@@ -246,6 +254,23 @@ def bind(asked: argparse.Namespace) -> socketserver.BaseServer:
         raise SystemExit(1)
 
 
+def linger(seconds: float) -> None:
+    """End as the kernel ends a process, but slowly."""
+    threading.Thread(target=lose_sockets, args=(seconds,)).start()
+    ctypes.CDLL(None).pthread_exit(None)  # once the first thread has ended, /proc shows no program
+
+
+def lose_sockets(seconds: float) -> None:
+    with contextlib.suppress(OSError):
+        while os.readlink("/proc/self/exe"):
+            time.sleep(0.001)
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            socket.socket(fileno=int(name)).shutdown(socket.SHUT_RDWR)
+    time.sleep(seconds)
+    os._exit(9)
+
+
 def make_noise(count: int) -> None:
     os.set_blocking(2, True)
     for _ in range(count // 1000):
@@ -286,8 +311,12 @@ def main() -> None:
     asked = options()
     play = read_scenario(asked.model)
     play_start(asked, play)
-    if asked.port and play.get("port_delay"):
-        time.sleep(play["port_delay"])
+    if "lingers" in play:
+        signal.signal(signal.SIGUSR1, lambda *_: linger(play["lingers"]))
+    if asked.port and "port_gate" in play:
+        gate = Path(play["port_gate"])
+        while not {str(asked.port), "all"} & set(os.listdir(gate)):
+            time.sleep(0.01)
     Handler.stub = Stub(asked, play)
     server = bind(asked)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()

@@ -32,6 +32,8 @@ class Daemon:
         self.launcher = launcher
         self.settings = {"port": 0, "engine_path": str(STUB_ENGINE), "shutdown_grace_secs": 2, **settings}
         self.url = ""
+        self.key = ""
+        """The API key with which it is asked."""
         self.process: subprocess.Popen[str] | None = None
         self._folder = folder
 
@@ -111,16 +113,19 @@ class Daemon:
 
     def get(self, path: str, limit: float = 30.0) -> tuple[int, Any]:
         """Status and JSON of a GET at the gateway."""
-        return _answer(urllib.request.Request(self.url + path), limit)
+        return _answer(self._request(path), limit)
 
     def text(self, path: str, limit: float = 30.0) -> str:
         """The text of a GET at the gateway."""
-        with urllib.request.urlopen(self.url + path, timeout=limit) as answer:
+        with urllib.request.urlopen(self._request(path), timeout=limit) as answer:
             return answer.read().decode()
 
     def post(self, path: str, body: Any, limit: float = 30.0) -> tuple[int, Any]:
         """Status and JSON of a POST of JSON."""
-        return _answer(urllib.request.Request(self.url + path, json.dumps(body).encode()), limit)
+        return _answer(self._request(path, json.dumps(body).encode()), limit)
+
+    def _request(self, path: str, body: bytes | None = None) -> urllib.request.Request:
+        return urllib.request.Request(self.url + path, body, {"X-Api-Key": self.key} if self.key else {})
 
     def control(self) -> Link:
         return connect(self.paths.control_socket)
@@ -137,6 +142,10 @@ class Daemon:
 
     def log(self) -> str:
         return self.paths.daemon_log.read_text()
+
+    def gateway_log(self) -> str:
+        """What gunicorn and its worker wrote."""
+        return (self.paths.run / "gateway.log").read_text()
 
 
 def _answer(request: urllib.request.Request, limit: float) -> tuple[int, Any]:

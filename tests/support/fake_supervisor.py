@@ -16,6 +16,7 @@ import blazar
 from blazar.control import Link, Message, short_socket_path
 from blazar.errors import BlazarError, LoadFailed
 from blazar.paths import Paths
+from blazar.telemetry.exposition import Family, page
 from blazar.transport import Endpoint
 
 MODEL = {"size": 91 << 20, "digest": "d" * 64, "modified_at": "2026-11-01T10:00:00+00:00", "architecture": "llama",
@@ -61,6 +62,9 @@ class FakeSupervisor:
         self.kept: dict[tuple[str, str, str], dict[str, str]] = {}
         """What is kept for clients, by table, owner and id."""
         self.usage: dict[str, Any] = {"day": "2026-01-31", "tokens": {}}
+        self.events: list[Message] = []
+        """What a listener is told first."""
+        self.missed = False
         self.heard: list[Message] = []
         self.links: list[Link] = []
         self.process: subprocess.Popen[bytes] | None = None
@@ -201,6 +205,13 @@ class FakeSupervisor:
     def on_requests(self, message: Message) -> dict[str, Any]:
         answer = self.link().ask("requests", 5, **{name: message[name] for name in ("key", "finished", "cancel")})
         return {name: answer[name] for name in ("requests", "finished", "cancelled")}
+
+    def on_metrics(self, message: Message) -> dict[str, Any]:
+        told = self.link().ask("metrics", 5)
+        return {"text": page(Family.from_plain(plain) for plain in told["families"])}
+
+    def on_events(self, message: Message) -> dict[str, Any]:
+        return {"events": self.events, "missed": self.missed}
 
     def on_evict(self, message: Message) -> dict[str, Any]:
         gone = self.loaded.pop(message["model"], None)

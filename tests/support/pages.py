@@ -17,7 +17,7 @@ class Step(NamedTuple):
 
 
 def steps(page: str) -> list[Step]:
-    """The commands of a page in their order: lines that begin with `$ ` in a block, and those of an open quote with them."""
+    """The commands of a page in their order: lines of blocks that begin with `$ `, with those of a quote left open."""
     found, text = [], (ROOT / page).read_text()
     for block in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         line = text[:block.start()].count("\n") + 2
@@ -39,5 +39,5 @@ def _parted(text: str) -> tuple[str, str]:
 def fits(printed: str, said: str) -> bool:
     """Whether `said` is what a page shows as `printed`; the width of columns does not count."""
     printed, said = (re.sub(" +", " ", text).replace(" \n", "\n") for text in (printed, said))
-    form = "".join(".*" if piece == ANYTHING else re.escape(piece) for piece in re.split(f"({ANYTHING})", printed.strip()))
+    form = ".*".join(map(re.escape, printed.strip().split(ANYTHING)))
     return re.fullmatch(form, said.strip(), re.DOTALL) is not None

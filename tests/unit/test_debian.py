@@ -69,8 +69,7 @@ def test_what_the_package_s_own_tests_name_is_there():
     assert [pair for pair in named if f"def {pair[1]}" not in (ROOT / pair[0]).read_text()] == []
 
 
-@pytest.mark.parametrize("script", sorted((ROOT / "tools").glob("package*/*.sh")) + [ROOT / "tools" / "package_check.sh"],
-                         ids=lambda script: script.name)
+@pytest.mark.parametrize("script", sorted((ROOT / "tools").rglob("*.sh")), ids=lambda script: script.name)
 def test_the_scripts_of_the_check_are_right(script):
     done = subprocess.run([need("bash"), "-n", str(script)], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,10 +1,12 @@
+import os
 import socket
+import subprocess
 import tempfile
 import threading
 
 import pytest
 
-from blazar.transport import Endpoint, connection_to
+from blazar.transport import Endpoint, connection_to, runs
 
 
 @pytest.mark.parametrize("unix", [False, True])
@@ -37,3 +39,13 @@ def test_an_endpoint_survives_json(address):
     plain = endpoint.to_dict()
     plain["address"] = list(address) if isinstance(address, tuple) else address
     assert Endpoint.from_dict(plain) == endpoint
+
+
+def test_a_process_runs_until_it_ends_not_until_somebody_has_waited_for_it():
+    assert runs(os.getpid())
+    with subprocess.Popen(["sleep", "60"], stdout=subprocess.PIPE) as process:
+        assert runs(process.pid)
+        process.kill()
+        assert process.stdout.read() == b""
+        assert not runs(process.pid)
+    assert not runs(process.pid)

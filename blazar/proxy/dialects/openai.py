@@ -71,11 +71,13 @@ class OpenAIDialect(Dialect):
         payload = self._reader.fields(body, READ)
         stream = boolean(payload, "stream", default=False)
         gathers = self._via_stream and not stream and _has_one_choice(operation, payload)
-        upstream = without_nulls(body, self._reader.whole) if operation == "chat" else body
+        plain = operation == "chat" and _is_plain(payload)
+        upstream = without_nulls(body, self._reader.whole) if operation == "chat" and not plain else body
         if payload.get("reasoning_effort") == "none":
             upstream = _without_thinking(self._reader.whole(upstream))
         return Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload),
-                        stream=stream, body=body, payload=payload, gathers=gathers, upstream_path=PATHS[operation],
+                        stream=stream, body=body, payload=payload, plain=plain, gathers=gathers,
+                        upstream_path=PATHS[operation],
                         upstream_body=_asking_for_a_stream(upstream) if gathers else upstream)
 
     def error(self, error: Exception) -> tuple[int, bytes]:
@@ -107,6 +109,18 @@ class Passing:
 
     def fail(self, error: Exception) -> bytes:
         return self._dialect.stream_error(error)
+
+
+def _is_plain(payload: dict[str, Any]) -> bool:
+    """Whether it is sure without a search through the bytes that a chat is made of roles and texts alone. A large body,
+    and what has tools, have to be searched."""
+    turns = payload.get("messages")
+    if type(turns) is not list or "tools" in payload or "prompt" in payload:
+        return False
+    for turn in turns:
+        if type(turn) is not dict or len(turn) != 2 or type(turn.get("content")) is not str or "role" not in turn:
+            return False
+    return True
 
 
 def _has_one_choice(operation: str, payload: Mapping[str, Any]) -> bool:

@@ -35,6 +35,12 @@ def whole(query: dict[str, str], name: str, usual: int, most: int, least: int = 
     return int(asked)
 
 
+def switch(query: dict[str, str], name: str, usual: bool) -> bool:
+    """A field of the query that is true or false."""
+    asked = query.get(name, "true" if usual else "false")
+    return asked == "true" if asked in ("true", "false") else refuse(name, "true or false", asked)
+
+
 def newest_first(query: dict[str, str], usual: str) -> bool:
     """Whether the order is `desc`; `usual` is that of a query which does not say."""
     order = query.get("order", usual)

@@ -1,27 +1,52 @@
-"""Stage `charge`: the tokens that one attempt has used, however it ended."""
+"""Stage `charge`: the tokens that one attempt has used, however it ended.
+
+llama.cpp tells them at the end of every stream. Another engine may do so only when it is asked, so a stream of a model
+of which that is not known yet, and that an API key is charged for, is asked for them.
+"""
 
 from blazar.proxy.accounts import Accounts
 from blazar.proxy.exchange import Exchange, Reply, Usage
+from blazar.proxy.json_scan import BodyReader
 from blazar.proxy.pipeline import Forward
+from blazar.proxy.usage_filter import UsageFilter, ask_for_counts
 from blazar.telemetry.metrics import Metrics
 
 NOTHING = Usage()
+ASKED = ("chat", "completions")
+"""Operations whose streams can be asked for it."""
 
 
 class Charge:
-    def __init__(self, accounts: Accounts, metrics: Metrics) -> None:
+    def __init__(self, accounts: Accounts, metrics: Metrics, reader: BodyReader) -> None:
         self._accounts = accounts
         self._metrics = metrics
+        self._reader = reader
+        self._tell: set[str] = set()
+        """Models whose children tell their counts unasked."""
 
     def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
         account = self._accounts.get(exchange.api_key.name) if exchange.api_key is not None else None
         exchange.sent, exchange.usage = 0.0, None
+        if account is not None and exchange.stream and exchange.model not in self._tell:
+            self._ask(exchange)
         try:
             return forward(exchange)
         finally:
             usage = exchange.usage or NOTHING
             if account is not None:
                 account.spend(usage.prompt_tokens, usage.completion_tokens, exchange.model)
+                self._learn(exchange, usage)
             name = account.name if account is not None else ""
             self._metrics.prompt_tokens.add(name, exchange.model, by=usage.prompt_tokens)
             self._metrics.completion_tokens.add(name, exchange.model, by=usage.completion_tokens)
+
+    def _ask(self, exchange: Exchange) -> None:
+        """Nothing is asked of a dialect that translates, which asks for them itself; nor twice, in a second attempt."""
+        if exchange.dialect.relays and exchange.operation in ASKED and not isinstance(exchange.sink, UsageFilter):
+            ask_for_counts(exchange, self._reader)
+
+    def _learn(self, exchange: Exchange, usage: Usage) -> None:
+        if usage.timed:
+            self._tell.add(exchange.model)
+        elif exchange.stream:
+            self._tell.discard(exchange.model)

@@ -19,6 +19,8 @@ class Media:
         self._pause = pause
 
     def __call__(self, exchange: Exchange) -> None:
+        if exchange.plain:
+            return
         body = exchange.upstream_body
         # To search a large body takes its time; an engine that can be shown nothing refuses it by itself. One that was
         # translated has taken more already.

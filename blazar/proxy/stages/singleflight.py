@@ -19,6 +19,8 @@ BOUND = 5.0
 """Seconds for which one request waits for the answer to another."""
 CHATS = frozenset({"chat", "messages"})
 """Operations that are shared."""
+SHORT = 4096
+"""Bytes of a body that is told apart as a whole."""
 LONGEST = 4 << 20
 """Bytes of the longest body that is compared."""
 ASKS_FOR_ITS_OWN = "x-blazar-cache"
@@ -30,11 +32,15 @@ class SingleFlight:
         self._is_on = is_on
         self._metrics = metrics
         self._leaders: dict[tuple[Any, ...], Exchange] = {}
+        """By what is told apart fast. Nothing more is looked at before two have that in common."""
 
     def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
-        key = None if exchange.stream or not self._is_on else _identity(exchange)
-        if key is None:
+        if exchange.stream or not self._is_on:
             return forward(exchange)
+        body, owner = exchange.body, exchange.api_key
+        digest = None if owner is None else owner.digest
+        # Of a long body its end: to look at every byte, as a key does, would take as long as to send it.
+        key = (digest, body) if len(body) <= SHORT else (digest, len(body), body[-SHORT:])
         if key in self._leaders:
             landing = self._follow(key, exchange)
             if landing is not None:
@@ -61,7 +67,8 @@ class SingleFlight:
         """What became of the leader; None when this one is to go its own way."""
         until = time.monotonic() + BOUND
         while (left := until - time.monotonic()) > 0:
-            flight = Flight.of(self._leaders[key]) if key in self._leaders else None
+            leader = self._leaders.get(key)
+            flight = Flight.of(leader) if leader is not None and _are_one(leader, exchange) else None
             if flight is None:
                 return None
             landing = _waited(exchange, flight, left)
@@ -79,17 +86,18 @@ class SingleFlight:
         return Reply(landing.status)
 
 
-def _identity(exchange: Exchange) -> tuple[Any, ...] | None:
-    """The same for requests whose answers may be the same one: the whole body, and what the headers ask for. None for
-    one that needs an answer of its own, such as what is kept for its client under an id of its own, or of a batch, for
-    which nobody else should wait."""
-    knobs, body = exchange.knobs, exchange.body
-    if (exchange.operation not in CHATS or len(body) > LONGEST or exchange.keep is not None or exchange.background
-            or exchange.payload.get("store") or ASKS_FOR_ITS_OWN in knobs):
-        return None
-    asked = tuple(sorted((name, repr(value)) for name, value in knobs.items())) if knobs else ()
-    key = exchange.api_key
-    return (key.digest if key is not None else None, exchange.dialect.name, exchange.model, asked, body)
+def _are_one(leader: Exchange, exchange: Exchange) -> bool:
+    """Whether their answers may be the same one: by the whole body, and what the headers ask for."""
+    return (_shares(leader) and _shares(exchange) and leader.dialect.name == exchange.dialect.name
+            and leader.operation == exchange.operation and leader.model == exchange.model
+            and leader.knobs == exchange.knobs and leader.body == exchange.body)
+
+
+def _shares(exchange: Exchange) -> bool:
+    """Not one that needs an answer of its own, such as what is kept for its client under an id of its own, or of a
+    batch, for which nobody else should wait."""
+    return not (exchange.operation not in CHATS or len(exchange.body) > LONGEST or exchange.keep is not None
+                or exchange.background or exchange.payload.get("store") or ASKS_FOR_ITS_OWN in exchange.knobs)
 
 
 def _waited(exchange: Exchange, flight: Flight, seconds: float) -> Landing | None:

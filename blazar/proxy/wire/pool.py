@@ -3,7 +3,8 @@
 llama-server keeps one thread for each kept connection and closes idle ones after 5 s, so no more are kept than the
 child has slots (and one for a question on the side), and none longer than 4 s. It also closes the connection after a
 stream, though it promises to keep it, and whoever waits for the slot takes it before that is seen. So once that has
-happened, the connections of this child's streams are not lent again.
+happened, the connections of this child's streams are not lent again, nor those of the children that follow it: where
+models alternate, a request that had this bad luck with each of them would run out of attempts.
 """
 
 import _socket
@@ -22,7 +23,7 @@ from gevent.hub import Waiter
 from blazar.control import short_socket_path
 from blazar.proxy.wire.client import READ, READ_SIZE, WRITE
 from blazar.proxy.wire.head import HeadReader
-from blazar.transport import Endpoint
+from blazar.transport import Endpoint, runs
 
 KEPT_IDLE = 4.0
 """Seconds an unused connection is kept."""
@@ -144,7 +145,7 @@ class Pool:
         self._idle: dict[str, list[Connection]] = {}
         self._lent: set[Connection] = set()
         self._closers: set[str] = set()
-        """Children that close connections after a stream."""
+        """Places whose children close connections after a stream."""
 
     def take(self, endpoint: Endpoint) -> Connection:
         """An idle connection, or a new one; `give_back` or `close` must follow.
@@ -175,7 +176,7 @@ class Pool:
         """Keep a lent connection whose last answer ended cleanly."""
         idle = self._idle.setdefault(endpoint.child_id, [])
         connection.streamed = streamed
-        if len(idle) >= endpoint.slots + SPARE or (streamed and endpoint.child_id in self._closers):
+        if len(idle) >= endpoint.slots + SPARE or (streamed and _place(endpoint.child_id) in self._closers):
             self.close(connection)
             return
         self._lent.discard(connection)
@@ -186,7 +187,7 @@ class Pool:
     def found_stale(self, stale: Connection) -> None:
         """Its child has closed it before it was lent: close everything idle of that child."""
         if stale.streamed and self._clock() - stale.idle_since < SOON:
-            self._closers.add(stale.child_id)
+            self._closers.add(_place(stale.child_id))
         for connection in self._idle.pop(stale.child_id, []):
             connection.close()
 
@@ -194,7 +195,6 @@ class Pool:
         """Close what has been idle for too long, and all of children that are not among `living`; interrupt those who
         wait for a child that is late."""
         now = self._clock()
-        self._closers &= living
         for child_id, idle in list(self._idle.items()):
             for connection in list(idle):
                 if child_id not in living or now - connection.idle_since > KEPT_IDLE:
@@ -215,6 +215,11 @@ class Pool:
         return len(self._idle.get(child_id, []))
 
 
+def _place(child_id: str) -> str:
+    """That of a child, which its successors have too."""
+    return child_id.partition("#")[0]
+
+
 def _connect(endpoint: Endpoint) -> _socket.socket:
     """A connected socket of the bare type: gevent's own would wait."""
     address = endpoint.address
@@ -228,24 +233,12 @@ def _connect(endpoint: Endpoint) -> _socket.socket:
         else:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             _complete(sock, address)
-        _check_runs(endpoint.pid)
+        if not runs(endpoint.pid):  # another program may have taken its port, and would get the prompt
+            raise ConnectionRefusedError("its process has ended")
     except BaseException:
         sock.close()
         raise
     return sock
-
-
-def _check_runs(pid: int) -> None:
-    """Raises OSError for a child that has ended: another program may have taken its port, and would get the prompt.
-
-    What has ended has no program any more, even while nobody has waited for it.
-    """
-    try:
-        os.readlink(f"/proc/{pid}/exe")
-    except (FileNotFoundError, ProcessLookupError):
-        raise ConnectionRefusedError("its process has ended") from None
-    except OSError:
-        return  # the system does not tell
 
 
 def _complete(sock: _socket.socket, address: tuple[str, int] | str) -> None:

@@ -16,12 +16,13 @@ from typing import Any
 import gevent
 from gevent.event import Event
 from gevent.pool import Pool
-from gevent.server import StreamServer
 from gunicorn.util import close
 from gunicorn.workers.ggevent import GeventWorker
 
+from blazar.errors import TooManyConnections
 from blazar.proxy.wire.client import Client
 from blazar.proxy.wire.conversation import Conversation, Door
+from blazar.proxy.wire.listening import Listening
 from blazar.proxy.wire.turns import MOST, Turns
 
 ERROR_TIME = 2.0
@@ -34,9 +35,6 @@ SWEEP = 1.0
 """Seconds between looks at what waits for a client."""
 REFUSERS = 64
 """Connections beyond the limit that can be refused at the same time."""
-BUSY = (b'HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: 82\r\n'
-        b'Retry-After: 1\r\nConnection: close\r\n\r\n'
-        b'{"error":{"message":"too many open connections","type":"server_error","code":503}}')
 
 
 class GatewayWorker(GeventWorker):
@@ -45,6 +43,8 @@ class GatewayWorker(GeventWorker):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._clients: set[Client] = set()
+        self._refused: set[Client] = set()
+        """Those that came when there was no room."""
         self._turns: Turns
         self._end_at: float | None = None
         self._stopping: Event | None = None
@@ -84,15 +84,15 @@ class GatewayWorker(GeventWorker):
         """The supervisor's word on how long streams may go on from now."""
         self._end_at = time.monotonic() + grace
 
-    def _listen(self, listener: Any, door: Door) -> StreamServer:
+    def _listen(self, listener: Any, door: Door) -> Listening:
         listener.setblocking(1)
         pool = Pool(self.worker_connections + REFUSERS)
-        server = StreamServer(listener, handle=partial(self._serve, door), spawn=pool)
+        server = Listening(listener, handle=partial(self._serve, door), spawn=pool)
         server.max_accept = MOST  # new connections wait for their turn too
         server.start()
         return server
 
-    def _drain(self, servers: list[StreamServer], gateway: Any) -> None:
+    def _drain(self, servers: list[Listening], gateway: Any) -> None:
         """Wait for connections to end; when the grace is over, end their exchanges with an error."""
         last = time.monotonic() + self.app.grace
         self._wait(lambda: last if self._end_at is None else self._end_at)
@@ -110,27 +110,36 @@ class GatewayWorker(GeventWorker):
     # -- its connections -----------------------------------------------------------------------------
 
     def _serve(self, door: Door, sock: Any, address: Any) -> None:
-        if len(self._clients) >= self.worker_connections:
-            if door.tls is None:
-                with contextlib.suppress(OSError):
-                    sock.sendall(BUSY)
-            sock.close()
-            return
         client = door.client(sock)
-        self._clients.add(client)
+        is_full = len(self._clients) >= self.worker_connections
+        crowd = self._refused if is_full else self._clients
+        crowd.add(client)
         try:
-            Conversation(self, door, client, address).run()
+            if is_full:
+                self._refuse(door, client)
+            else:
+                Conversation(self, door, client, address).run()
         except OSError:
             pass  # the client left
         except Exception:
             self.log.exception("a connection failed")
         finally:
-            self._clients.discard(client)
+            crowd.discard(client)
             client.close()
             close(sock)
+
+    def _refuse(self, door: Door, client: Client) -> None:
+        """Tell it, in the words of what it asks, that there is no room; with TLS it is only closed: a handshake costs
+        more than an answer."""
+        if door.tls is None:
+            began = b""
+            with contextlib.suppress(TimeoutError):
+                began = client.recv(within=0.0)  # the sweep is its end
+            self.wsgi.refuse_head(client, began, TooManyConnections(limit=self.worker_connections))
 
     def _sweep(self) -> None:
         """From the loop: what waits for a client that takes too long is told so."""
         now = time.monotonic()
-        for client in [client for client in self._clients if client.deadline < now]:
-            client.expire()
+        for crowd in (self._clients, self._refused):
+            for client in [client for client in crowd if client.deadline < now]:
+                client.expire()

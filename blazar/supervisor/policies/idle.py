@@ -17,5 +17,5 @@ def decide(now: float, snapshot: Snapshot) -> list[Evict]:
         idle = now - max(child.ready_at, child.last_used)
         unused = child.last_used < child.ready_at
         if idle >= (max(child.keep_alive, FIRST_USE) if unused else child.keep_alive):
-            actions.append(Evict(child.place, f"idle for {idle:.0f} s"))
+            actions.append(Evict(child.place, f"idle for {idle:.0f} s", "idle"))
     return actions

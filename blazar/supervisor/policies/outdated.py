@@ -8,5 +8,5 @@ from blazar.supervisor.states import State
 
 def decide(snapshot: Snapshot) -> list[Action]:
     """One that is still loading is left to finish: those who wait for it are served first."""
-    return [Evict(child.place, "its file or its socket was replaced or removed") for child in snapshot.children
-            if child.state is State.READY and child.outdated]
+    return [Evict(child.place, "its file or its socket was replaced or removed", "replaced")
+            for child in snapshot.children if child.state is State.READY and child.outdated]

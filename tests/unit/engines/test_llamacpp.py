@@ -31,7 +31,7 @@ def command(settings=None, trained=32768, program=PROGRAM, secret=Path("/run/sol
 def test_argv_of_an_all_default_config():
     made = command()
     assert made.argv == (
-        "/usr/bin/llama-server", "--model", "/models/solo.gguf", "--alias", "solo:q4_0",
+        "/usr/bin/llama-server", "--model", "/models/solo.gguf", "--alias", "solo:q4_0", "--metrics",
         "--ctx-size", "16384", "--parallel", "1", "--jinja", "--api-key-file", "/run/solo.apikey",
         "--sleep-idle-seconds", "300")
     assert (made.env, made.ctx, made.slots) == ({}, 16384, 1)

@@ -282,7 +282,7 @@ DRAFT = (("draft", Path("/draft")),)
     ({"spec": "ngram-map-k4v", "ngram_min_hits": 3}, (),
      "--spec-type ngram-map-k4v --spec-ngram-map-k4v-min-hits 3", None),
     ({"spec": "ngram-mod", "ngram_size_n": 3}, (), "--spec-type ngram-mod", "ngram_size_n has no effect with"),
-    ({"spec": "ngram-mod", "spec_auto_manage": True}, (), "--spec-type ngram-mod --metrics", None),
+    ({"spec": "ngram-mod", "spec_auto_manage": True}, (), "--spec-type ngram-mod", None),
     ({"spec": "off", "spec_auto_manage": True}, (), "", None),
     ({"ngram_min_hits": 3}, (), "", 'ngram_min_hits has no effect with spec = "auto"'),
 ])

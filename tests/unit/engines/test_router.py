@@ -20,6 +20,7 @@ GOLDEN = """\
 [owner/solo:ud-q4_0,~:]
 alias = owner/solo:ud-q4_0
 model = /models/solo.gguf
+metrics = true
 ctx-size = 8192
 parallel = 2
 jinja = true

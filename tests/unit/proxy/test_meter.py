@@ -16,7 +16,7 @@ WHOLE_END = (b'"role":"assistant","content":"Hi"}}],"created":1764400000,"model"
              b'"usage":{"completion_tokens":12,"prompt_tokens":31,"total_tokens":43,'
              b'"prompt_tokens_details":{"cached_tokens":4}},"id":"chatcmpl-x","timings":{"cache_n":4,"prompt_n":27,'
              b'"prompt_ms":81.2,"predicted_n":12,"predicted_ms":190.5}}')
-TOLD = Usage(prompt_tokens=31, completion_tokens=12, cached_tokens=4)
+TOLD = Usage(prompt_tokens=31, completion_tokens=12, cached_tokens=4, timed=True)
 TIMED = replace(TOLD, prompt_ns=81_200_000, completion_ns=190_500_000)
 
 

@@ -110,3 +110,32 @@ def test_a_full_disk_costs_lines_but_no_request_and_whole_lines_follow(path):
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     whole = [text for text in path.read_bytes().splitlines() if text.endswith(b"}")]
     assert [json.loads(text)["id"] for text in whole] == [1, 2, 5]
+
+
+def test_many_writers_that_rotate_at_once_lose_no_line(path):
+    """They begin together with a file that is full, so all want to move it; and it moves once."""
+    writers, each = 6, 200
+    path.write_bytes(line(-1) * 100)
+    reading, writing = os.pipe()
+    pids = []
+    for writer in range(writers):
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                audit = AuditLog(path, rotate_at=1000)
+                os.close(writing)
+                os.read(reading, 1)  # until all are there
+                for number in range(each):
+                    assert audit.write(line(writer * each + number))
+                    if number == 5:
+                        audit.tick()
+                code = 0
+            finally:
+                os._exit(code)
+        pids.append(pid)
+    os.close(writing)
+    assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids] == [0] * writers
+    os.close(reading)
+    found = [number for file in (older(path), path) for number in ids(file) if number >= 0]
+    assert sorted(found) == list(range(writers * each)), "not one is lost, torn, or there twice"

@@ -50,6 +50,18 @@ def test_daemon_log_moves_to_its_1(tmp_path, monkeypatch):
     assert (tmp_path / "daemon.log").stat().st_size <= log.ROTATE_AT
 
 
+def test_only_its_owner_reads_the_daemon_log(tmp_path):
+    before = os.umask(0)
+    try:
+        log.set_up(tmp_path / "daemon.log")
+        for _ in range(12):
+            logging.getLogger("x").info("y" * (1 << 20))
+    finally:
+        os.umask(before)
+    assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o600}
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 def test_output_of_a_child_is_rotated_too(tmp_path):
     output = log.OutputFile(tmp_path / "m.log")
     for number in range(25):

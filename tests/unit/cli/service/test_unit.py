@@ -45,7 +45,7 @@ def test_and_finds_it_safe(lying_about):
 
 
 def test_what_it_leaves_open_is_named(lying_about):
-    """Each point that systemd counts against the unit is a choice: it is set as far as it can be, or left out in words."""
+    """Each point that systemd counts against the unit is a choice: set as far as it can be, or left out in words."""
     check = [need("systemd-analyze"), "security", "--offline=true", "--json=short", lying_about(SHIPPED.read_text())]
     told = subprocess.run(check, capture_output=True, text=True, check=True)
     open_points = {name.strip() for row in json.loads(told.stdout) if row["set"] is False

@@ -7,6 +7,7 @@ import pytest
 from blazar.errors import ChildFailed, ModelForbidden, ModelNotFound, RequestRefused, Unauthenticated
 from blazar.proxy.dialects import openai
 from blazar.proxy.dialects.openai import OpenAIDialect
+from blazar.proxy.json_scan import BodyReader
 from tests.support.fake_supervisor import endpoint
 
 DIALECT = OpenAIDialect()
@@ -90,3 +91,22 @@ def test_models():
          "max_context_length": 2048},
         {"id": "duo:q8_0", **common, "status": "not loaded", "lane": None, "context_length": None,
          "max_context_length": None}]}
+
+
+TURNS = [{"role": "system", "content": "a _url\" of null"}, {"role": "user", "content": "b"}]
+
+
+@pytest.mark.parametrize(("body", "plain"), [
+    ({"messages": TURNS}, True), ({"messages": []}, True), ({}, False), ({"messages": "x"}, False),
+    ({"messages": [*TURNS, {"role": "user", "content": [{"type": "image_url", "image_url": "x"}]}]}, False),
+    ({"messages": [{"role": "user", "content": None}]}, False), ({"messages": [{"content": "x", "name": None}]}, False),
+    ({"messages": [{**TURNS[0], "tool_call_id": None}]}, False), ({"messages": [TURNS]}, False),
+    ({"messages": TURNS, "tools": []}, False), ({"messages": TURNS, "prompt": {"multimodal_data": ["x"]}}, False)])
+def test_what_is_surely_made_of_texts_alone_needs_no_search(body, plain):
+    assert parse({"model": "m", **body}).plain is plain
+
+
+def test_a_body_too_large_to_be_parsed_is_not_surely_plain():
+    exchange = OpenAIDialect(BodyReader(scan_over=10)).parse(
+        "chat", json.dumps({"model": "m", "messages": TURNS}).encode(), {}, "r1")
+    assert not exchange.plain and exchange.upstream_body is exchange.body

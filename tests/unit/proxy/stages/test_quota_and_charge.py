@@ -7,6 +7,7 @@ from blazar.proxy.accounts import Accounts, Limits
 from blazar.proxy.auth import ApiKey
 from blazar.proxy.dialects.openai import OpenAIDialect
 from blazar.proxy.exchange import ClientGone, Exchange, Reply, Usage
+from blazar.proxy.json_scan import BodyReader
 from blazar.proxy.stages.charge import Charge
 from blazar.proxy.stages.quota import Quota
 from blazar.telemetry.metrics import Metrics
@@ -27,7 +28,7 @@ class Bench:
 
     def run(self, outcome, usage=None, api_key=ANN, attempts=1, **payload):
         exchange = self.exchange_for(api_key, **payload)
-        charge = Charge(self.accounts, self.metrics)
+        charge = Charge(self.accounts, self.metrics, BodyReader())
 
         def attempt(exchange):
             assert exchange.usage is None

@@ -159,6 +159,10 @@ def test_a_child_that_closes_after_its_streams_has_them_on_new_connections(child
     assert pool.idle_count(place.child_id) == 0
     pool.give_back(pool.take(place), place)
     assert pool.idle_count(place.child_id) == 1
+    pool.sweep(set())
+    successor = endpoint("m", child.address, 2)
+    pool.give_back(pool.take(successor), successor, streamed=True)
+    assert pool.idle_count(successor.child_id) == 0, "it is the same program"
 
 
 def test_one_that_closes_them_later_keeps_them(child, pool, clock):

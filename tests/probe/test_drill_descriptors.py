@@ -1,0 +1,107 @@
+"""Drill: the gateway's worker, or the supervisor, gets no more descriptors while it serves. What runs goes on, what
+comes meanwhile waits or is told, nobody spins, and all is well once there are some again."""
+
+import os
+import resource
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+
+from blazar.supervisor.gateway import LAUNCHER
+from tests.support.crowd import SCENARIO, TEXT
+from tests.support.daemon import Daemon
+from tests.support.soak.questions import Question, ask
+from tests.support.soak.watch import Held, settled
+from tests.support.waiting import until
+
+STARVED = 3.0
+"""Seconds without descriptors."""
+BUSY = 0.6
+"""Of a core, what the process may use of it in that time."""
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    with Daemon(tmp_path, LAUNCHER, slots=16) as daemon:
+        daemon.model = daemon.install("words", **{**SCENARIO, "pause": 0.15})
+        daemon.other = daemon.install("other")
+        yield daemon.start()
+
+
+def held(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def at_rest(pid):
+    return settled(lambda: [Held.by(pid)])[0].descriptors
+
+
+def used(pid):
+    """Seconds of the processor."""
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def starved(pid):
+    """No descriptor more than it has now."""
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    highest = max(int(name) for name in os.listdir(f"/proc/{pid}/fd"))
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (min(highest + 1, held(pid)), before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+
+
+def question(daemon, number):
+    return ask(daemon.port, Question("openai", True, daemon.model, f"{number}", 50), "")
+
+
+def test_of_the_worker(daemon):
+    assert question(daemon, "warm").text == TEXT
+    worker, = daemon.status()["gateway"]["workers"]
+    before = at_rest(worker)
+    with ThreadPoolExecutor(24) as pool:
+        running = [pool.submit(question, daemon, f"running {number}") for number in range(8)]
+        until(lambda: held(worker) >= before + 14, 20, "eight streams")
+        with starved(worker):
+            began = used(worker)
+            late = [pool.submit(question, daemon, f"late {number}") for number in range(8)]
+            time.sleep(STARVED)
+            assert used(worker) - began < BUSY * STARVED, "it does not spin"
+            assert [stream.result().text for stream in running] == [TEXT] * 8
+            log = daemon.gateway_log()
+        outcomes = [stream.result() for stream in late]
+    assert {outcome.kind for outcome in outcomes} <= {"whole", "refused", "told"}, outcomes
+    assert all(outcome.text == TEXT for outcome in outcomes if outcome.kind == "whole")
+    assert log.count("no connection can be accepted: Too many open files") == 1 and "Traceback" not in log, log
+    assert question(daemon, "afterwards").text == TEXT
+    until(lambda: held(worker) <= before + 1, 10, "its descriptors")
+    assert daemon.status()["gateway"]["workers"] == [worker]
+
+
+def test_of_the_supervisor(daemon):
+    """It cannot start a child, or take a connection; what is loaded serves."""
+    pid = daemon.process.pid
+    assert question(daemon, "warm").text == TEXT
+    before = at_rest(pid)
+    with starved(pid):
+        began = used(pid)
+        status, answer = daemon.post("/api/generate", {"model": daemon.other, "prompt": "hi", "stream": False})
+        assert status == 503 and "file descriptor" in answer["error"], answer
+        assert question(daemon, "beside").text == TEXT
+        with socket.socket(socket.AF_UNIX) as caller:
+            caller.connect(str(daemon.paths.control_socket))
+            time.sleep(STARVED)
+        assert used(pid) - began < BUSY * STARVED
+        assert daemon.log().count("Too many open files") < 20
+    assert daemon.post("/api/generate", {"model": daemon.other, "prompt": "hi", "stream": False})[0] == 200
+    assert daemon.post("/api/generate", {"model": daemon.other, "keep_alive": 0})[0] == 200
+    until(lambda: daemon.state(daemon.other) == "absent", 20)
+    until(lambda: held(pid) <= before + 1, 10, "its descriptors")
+    assert daemon.stop() == 0
