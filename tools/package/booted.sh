@@ -139,7 +139,7 @@ check_upgrade_of_a_running_service() {
     booted dpkg --force-confold --install /packages/new.deb >"$WORK/dpkg.log" 2>&1 || { cat "$WORK/dpkg.log"; fail "no upgrade"; }
     patiently runs_as_other_than "$main" || fail "the upgrade did not restart the service"
     [ -s "$DATA/blazar.db.bak-$SCHEMA" ] || fail "there is no backup of the database"
-    nsenter --net="$NETWORK" curl -fsS http://127.0.0.1:11435/api/version && echo
+    [ "$(within blazar --version)" = "blazar $VERSION.1" ] || fail "the version is $(within blazar --version)"
     booted systemctl disable --quiet --now blazar
     booted dpkg --force-confold --install /packages/new.deb >"$WORK/dpkg.log" 2>&1
     [ "$(booted systemctl is-enabled blazar || true)" = disabled ] && is ActiveState inactive || fail "what was disabled came back"

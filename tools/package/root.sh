@@ -56,7 +56,10 @@ make_root() {
 }
 
 # Other packages of Debian's.
-get() { within apt-get install -y -qq --no-install-recommends "$@" >"$WORK/apt.log" 2>&1 || { cat "$WORK/apt.log"; fail "apt did not install $*"; }; }
+get() {
+    within apt-get install -y -qq --no-install-recommends "$@" >"$WORK/apt.log" 2>&1 ||
+        { cat "$WORK/apt.log"; fail "apt did not install $*"; }
+}
 
 # The package `old` or `new`, with what it needs.
 install_package() { get --reinstall "/packages/$1.deb"; }
