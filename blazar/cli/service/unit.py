@@ -14,9 +14,9 @@ MARK = "# Written by `blazar service install`; it may be written again. Changes 
 FOR_USERS = frozenset((
     "Description", "Documentation", "StartLimitIntervalSec", "StartLimitBurst", "Type", "NotifyAccess", "ExecStart",
     "ExecReload", "TimeoutStartSec", "TimeoutStopSec", "KillMode", "WatchdogSec", "Restart", "RestartSec",
-    "RestartPreventExitStatus", "OOMPolicy", "LimitNOFILE", "NoNewPrivileges", "UMask", "RestrictNamespaces", "RestrictAddressFamilies",
-    "RestrictSUIDSGID", "RestrictRealtime", "LockPersonality", "SystemCallArchitectures", "SystemCallFilter",
-    "SystemCallErrorNumber", "WantedBy"))
+    "RestartPreventExitStatus", "OOMPolicy", "LimitNOFILE", "NoNewPrivileges", "UMask", "RestrictNamespaces",
+    "RestrictAddressFamilies", "RestrictSUIDSGID", "RestrictRealtime", "LockPersonality", "SystemCallArchitectures",
+    "SystemCallFilter", "SystemCallErrorNumber", "WantedBy"))
 """What a user's manager can do, which has no privileges and no other units of the machine."""
 
 
