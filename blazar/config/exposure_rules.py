@@ -45,7 +45,8 @@ def tls_pair(values: Values) -> Iterator[Problem]:
     """A certificate and its key come together."""
     for one, other in (("tls_cert", "tls_key"), ("tls_key", "tls_cert")):
         if values[one] and not values[other]:
-            yield Problem((one,), f"it is set and {other} is not", f"set {other} too, or remove {one}")
+            yield Problem((one,), f"it is set and {other} is not",
+                          "set both, which `blazar config edit` can, or neither")
 
 
 @rule(refused='host = "0.0.0.0"\nagent = true',
