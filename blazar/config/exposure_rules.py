@@ -192,5 +192,5 @@ def stdio_options_need_command(values: Values) -> Iterator[Problem]:
 
 
 EXPOSURE_RULES = (tls_pair, engine_tools_need_keys, open_server_is_told, remote_key_stays_secret,
-                  cleartext_remote_is_told, remote_url_is_plain, mcp_url_is_plain, secrets_are_unique, key_names_are_unique,
-                  allowed_env_needs_env_clear, stdio_options_need_command)
+                  cleartext_remote_is_told, remote_url_is_plain, mcp_url_is_plain, secrets_are_unique,
+                  key_names_are_unique, allowed_env_needs_env_clear, stdio_options_need_command)
