@@ -126,7 +126,7 @@ def generated(root: Path) -> dict[Path, str]:
             root / "etc/config.toml.sample": sample(active),
             root / "docs/configuration.md": reference(active),
             root / "docs/metrics.md": metrics_page(),
-            root / "docs/troubleshoot.md": page(ROOT)}
+            root / "docs/troubleshoot.md": page()}
 
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:

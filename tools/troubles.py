@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from blazar import errors
 from blazar.errors import BlazarError, all_errors
 
 HEAD = """\
@@ -28,7 +29,6 @@ have a name of OpenAI's own, the `code` of an error in OpenAI's dialect. "Status
 of the command line. Words in capitals stand for what the message fills in.
 """
 
-SOURCE = Path("blazar/errors.py")
 SECTION = re.compile(r"^# -- (.+?) -+$|^    slug = \"([a-z0-9-]+)\"$", re.MULTILINE)
 FACT = re.compile(r"(['\"]?)\{(\w+)(?:!r)?\}\1")
 OPTIONAL = {"near", "output", "more", "pause", "place"}
@@ -132,14 +132,14 @@ WORDS: dict[str, tuple[str, str]] = {
 }
 
 
-def page(root: Path) -> str:
-    """The page, in Markdown; `root` is the folder of the project."""
-    errors = all_errors()
+def page() -> str:
+    """The page, in Markdown, in the order in which the source has them."""
+    known = all_errors()
     parts = [HEAD]
-    for title, slugs in _sections((root / SOURCE).read_text(encoding="utf-8")):
+    for title, slugs in _sections(Path(errors.__file__).read_text(encoding="utf-8")):
         parts.append(f"\n## {title[0].upper()}{title[1:]}\n\n"
                      f"| error | status | exit | what has happened | what to do |\n| --- | --- | --- | --- | --- |")
-        parts += [_row(errors[slug]) for slug in slugs]
+        parts += [_row(known[slug]) for slug in slugs]
     return "\n".join(parts) + "\n"
 
 

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from blazar.control import connect
-from tests.support.shell import BLAZAR, Shell, free_port
+from tests.support.shell import BLAZAR, Shell, StubShell, free_port
 from tests.support.tiny_gguf import tiny_gguf
 from tests.support.waiting import until
 
@@ -124,6 +124,8 @@ def test_no_daemon_starts_with_a_wrong_file(shell, case):
     done = shell("serve")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"blazar: {shell.config}") and words in done.stderr
+    changed = shell("config", "set", "log_level", "debug")
+    assert changed.returncode != 0 and shell.config.read_bytes() == content, "nothing is written over it"
 
 
 def test_no_daemon_starts_with_a_wrong_variable(shell):
@@ -134,11 +136,17 @@ def test_no_daemon_starts_with_a_wrong_variable(shell):
 @pytest.mark.parametrize("content", [
     b"", b'\xef\xbb\xbfport = 0\r\n' + '[[keys]]\r\nname = "Jürgen"\r\nkey = "s"\r\nmodels = ["模型:q4"]\r\n'
     '[model_overrides."模型:q4"]\r\nctx = 5\r\n'.encode()], ids=["empty", "bom, crlf, other letters"])
-def test_a_daemon_starts_with_an_odd_but_right_file(shell, content):
+def test_a_daemon_starts_with_an_odd_but_right_file(tmp_path, content):
     """FC-31."""
+    shell = StubShell(tmp_path)
     shell.config.write_bytes(content)
+    assert shell("config", "set", "port", str(free_port())).returncode == 0
+    assert shell.config.read_bytes().endswith(content.partition(b"\n")[2])
     shell.start()
-    assert (shell("list").returncode == 0) == (content == b""), "a key that is written down is asked for"
+    try:
+        assert (shell("list").returncode == 0) == (content == b""), "a key that is written down is asked for"
+    finally:
+        shell.stop()
 
 
 def test_doctor_names_what_is_missing(shell):

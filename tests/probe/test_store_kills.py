@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import http.client
 import json
+import os
 import random
 import sqlite3
 import threading
@@ -17,7 +18,7 @@ from tests.support.raw_gguf import gguf_bytes
 from tests.support.stub_model import install_stub
 from tests.support.waiting import until
 
-ROUNDS = 3
+ROUNDS = int(os.environ.get("KILLS", "3"))
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from tests.support.daemon import STUB_ENGINE
 from tests.support.real_engine import engine_path
 from tests.support.stub_model import install_stub
 
-BLAZAR = [sys.executable, "-m", "blazar.cli.main"]
+BLAZAR = os.environ.get("TESTED_BLAZAR", "").split() or [sys.executable, "-m", "blazar.cli.main"]
+"""The command: that of an installed package where TESTED_BLAZAR names one."""
 
 
 class Shell:

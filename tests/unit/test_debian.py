@@ -1,9 +1,12 @@
 """The Debian package agrees with the rest: version, packages it needs, folders and user of the unit."""
 
 import configparser
+import os
 import re
 import subprocess
 from pathlib import Path
+
+import pytest
 
 from blazar import __version__
 from blazar.config.load import load
@@ -56,3 +59,17 @@ def test_preinst_refuses_a_newer_schema_and_names_the_backup(tmp_path):
     assert done.returncode == 1 and f"mv {database}.bak-{newest - 2} {database}" in done.stderr
     assert f"has schema {newest + 1}, and this version knows up to {newest}." in done.stderr
     assert preinst("abort-upgrade").returncode == 0
+
+
+def test_what_the_package_s_own_tests_name_is_there():
+    stanzas = re.findall(r"^Tests: (.+)$", (DEBIAN / "tests" / "control").read_text(), re.MULTILINE)
+    assert [name for name in stanzas if not os.access(DEBIAN / "tests" / name, os.X_OK)] == []
+    named = re.findall(r"(tests/\S+\.py)(?:::(\w+))?", (DEBIAN / "tests" / "faults").read_text())
+    assert len(named) > 5
+    assert [pair for pair in named if f"def {pair[1]}" not in (ROOT / pair[0]).read_text()] == []
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "tools").rglob("*.sh")), ids=lambda script: script.name)
+def test_the_scripts_of_the_check_are_right(script):
+    done = subprocess.run([need("bash"), "-n", str(script)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
