@@ -134,7 +134,7 @@ def test_what_goes_wrong_in_the_middle_is_told_there(gateway, how):
             assert answer.status == line["status"], case
             assert WHOLE[dialect] not in answer.body, case
             told = TOLD[dialect] in answer.body and words.encode() in answer.body
-            # Nothing can be said within the length that the child gave; a stream which is cut for that has no last chunk.
+            # Nothing can be told within the length that the child gave; a stream that is cut for it has no last chunk.
             cut = dialect == "openai" and ("content-length" in answer.headers or (
                 how == "too short" and not answer.body.endswith(LAST_CHUNK)))
             assert told or cut or (answer.status == 502 and words in is_error_of(dialect, answer)), case
