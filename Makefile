@@ -1,18 +1,19 @@
-# The commands to know: run, smoke, test, test-engines, test-frameworks, lint, docs-check, man, package-check, bench, memory,
-# clean. `make` alone lists them.
+# The commands to know: run, smoke, test, drills, test-engines, test-frameworks, lint, docs-check, man, package-check,
+# bench, memory, clean. `make` alone lists them.
 # Two environments, each renewed only when setup.cfg changed: .venv for running, with the `test` extra on top for tests.
 
 PYTHON ?= python3
 BIN := .venv/bin
 DEBIAN_PYTHON ?= /usr/bin/python3
 
-.PHONY: help run smoke test test-venv test-debian test-engines test-frameworks lint docs-check man package-check bench \
+.PHONY: help run smoke test drills test-venv test-debian test-engines test-frameworks lint docs-check man package-check bench \
 	bench-quick bench-cost bench-soak memory soak clean
 
 help:
 	@echo 'make run         install into .venv, start Blazar with a small model, show one answer, keep serving'
 	@echo 'make smoke       every dialect against the real model, compared with the engine itself'
 	@echo 'make test        the whole suite, with packages from PyPI and with those of Debian 12'
+	@echo 'make drills      kills, full disks, turned clocks, crowds, on this end alone; DRILLS=10 for more rounds of kills'
 	@echo 'make test-engines  build llama.cpp once, for the tests of its tools: 10 minutes and more'
 	@echo 'make test-frameworks  LangChain, llm and LiteLLM as clients, in a place of their own: a few minutes the first time'
 	@echo 'make lint        ruff and mypy'
@@ -49,6 +50,11 @@ test-venv: .venv/.tested build/npm/.installed
 test-debian: .venv/.tested build/npm/.installed
 	@if [ -x $(DEBIAN_PYTHON) ]; then $(DEBIAN_PYTHON) tools/debian_end.py; \
 	else echo 'SKIPPED the suite with Debian packages: there is no $(DEBIAN_PYTHON)'; [ "$$CI" != true ]; fi
+
+# Each is bounded, and part of `make test`; here all of them, one after the other.
+drills: .venv/.tested
+	DRILL_ROUNDS=$(or $(DRILLS),3) $(BIN)/python -m pytest --timeout 900 --durations=0 -o cache_dir=build/cache-drills \
+		tests/probe/test_drill_*.py
 
 test-engines: .venv/.tested
 	@nice $(BIN)/python tools/build_engines.py

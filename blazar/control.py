@@ -28,7 +28,7 @@ stop the supervisor with it."""
 MESSAGES = {
     # kind: (who sends it, fields, fields of the answer or None for a note)
     "hello": ("gateway, cli", "role pid leases", "config snapshot version usage: {day, tokens: API key "
-              "-> count, minutes: API key -> [[step requests tokens]]}"),
+              "-> count, minutes: API key -> [[step requests tokens]]}; certificate: as below, for a gateway with TLS"),
     "snapshot": ("supervisor", "snapshot", None),
     "ensure_ready": ("gateway, cli", "model; ctx: tokens that it shall read at least (0 = as it comes); shown: whether "
                      "it is to see or to hear", "endpoint"),
@@ -79,6 +79,11 @@ MESSAGES = {
     "status": ("cli", "", "pid url children gateway"),
     "beat": ("gateway", "", None),
     "stopping": ("supervisor", "grace: seconds until streams are ended", None),
+    "relieve": ("supervisor", "grace: as above; another gateway has taken over, and it is to take no more connections",
+                ""),
+    "certificate": ("supervisor", "certificate: {chain secret}, the PEM texts for new connections", None),
+    "reload": ("gateway, cli", "", "changed children gateway certificate restart failed warnings; see "
+               "supervisor/report.py"),
 }
 
 KEPT_DAYS = 30

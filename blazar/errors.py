@@ -68,6 +68,7 @@ class CertificateRefused(BlazarError):
     """{setting} {file} cannot be used: {reason}; {remedy}"""
 
     slug = "certificate-refused"
+    status = 400
     exit_code = 2
 
 

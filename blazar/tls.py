@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,28 +19,72 @@ if TYPE_CHECKING:
 
 BUNDLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 """Variables that name a file of certificates to trust; OpenSSL reads the first by itself."""
-_CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
-_KEY = b"PRIVATE KEY-----"
+LARGEST = 1 << 20
+"""Bytes of the largest file of certificates or keys that is read."""
+_CERTIFICATE = "-----BEGIN CERTIFICATE-----"
+_KEY = "PRIVATE KEY-----"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A certificate and its key as they were read from two files: what is looked at is then what is used, whatever
+    becomes of the files meanwhile."""
+
+    cert: str
+    """The file of `tls_cert`."""
+    key: str
+    chain: str
+    """What it held, in PEM form."""
+    secret: str
+
+    def context(self) -> ssl.SSLContext:
+        """For listening with them; TLS 1.2 at least. Raises CertificateRefused."""
+        import ssl
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.options |= ssl.OP_NO_RENEGOTIATION
+        context.set_alpn_protocols(["http/1.1"])
+        self._look()
+        chain, secret = _in_memory(self.chain), _in_memory(self.secret)
+        try:
+            context.load_cert_chain(f"/proc/self/fd/{chain}", f"/proc/self/fd/{secret}",
+                                    password=lambda: "")  # never asked for on a terminal
+        except (ssl.SSLError, ValueError) as error:
+            raise self._refused(getattr(error, "reason", None) or "unreadable") from None
+        finally:
+            os.close(chain)
+            os.close(secret)
+        return context
+
+    def _refused(self, reason: str) -> CertificateRefused:
+        if "MISMATCH" in reason:
+            return CertificateRefused(file=self.key, setting="tls_key", remedy="name the key that this certificate was "
+                                      "made for", reason=f"it is not the key of tls_cert {self.cert}")
+        return CertificateRefused(file=self.cert, setting="tls_cert",
+                                  reason=f"with tls_key {self.key}, OpenSSL says {reason}",
+                                  remedy="check both with `openssl x509 -in` and `openssl pkey -in`")
+
+    def _look(self) -> None:
+        """Say what can be said better than OpenSSL does. Nothing of the files is ever told."""
+        if _CERTIFICATE not in self.chain:
+            raise CertificateRefused(file=self.cert, setting="tls_cert", reason="it holds no certificate in PEM form",
+                                     remedy=f"name a file with a line {_CERTIFICATE}")
+        if _KEY not in self.secret:
+            raise CertificateRefused(file=self.key, setting="tls_key", reason="it holds no private key in PEM form",
+                                     remedy=f"name a file with a line that ends in {_KEY}")
+        if "ENCRYPTED" in self.secret:
+            raise CertificateRefused(file=self.key, setting="tls_key", reason="it is encrypted, and nobody can unlock "
+                                     "it", remedy="write an open one with `openssl pkey -in FILE -out NEW`")
+
+
+def read_pair(cert: str, key: str) -> Pair:
+    """What the files of `tls_cert` and `tls_key` hold now; nothing is looked at yet. Raises CertificateRefused."""
+    return Pair(cert, key, _read("tls_cert", cert), _read("tls_key", key))
 
 
 def server_context(cert: str, key: str) -> ssl.SSLContext:
-    """For listening with the PEM files of `tls_cert` and `tls_key`; TLS 1.2 at least. Raises CertificateRefused."""
-    import ssl
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.options |= ssl.OP_NO_RENEGOTIATION
-    context.set_alpn_protocols(["http/1.1"])
-    _look_at(cert, key)
-    try:
-        context.load_cert_chain(cert, key, password=lambda: "")  # never asked for on a terminal
-    except (ssl.SSLError, ValueError) as error:
-        reason = getattr(error, "reason", None) or "unreadable"
-        if "MISMATCH" in reason:
-            raise CertificateRefused(file=key, setting="tls_key", reason=f"it is not the key of tls_cert {cert}",
-                                     remedy="name the key that this certificate was made for") from None
-        raise CertificateRefused(file=cert, setting="tls_cert", reason=f"with tls_key {key}, OpenSSL says {reason}",
-                                 remedy="check both with `openssl x509 -in` and `openssl pkey -in`") from None
-    return context
+    """For listening with the PEM files of `tls_cert` and `tls_key`. Raises CertificateRefused."""
+    return read_pair(cert, key).context()
 
 
 def client_context(env: Mapping[str, str] = os.environ) -> ssl.SSLContext:
@@ -52,23 +97,22 @@ def client_context(env: Mapping[str, str] = os.environ) -> ssl.SSLContext:
     return context
 
 
-def _look_at(cert: str, key: str) -> None:
-    """Say what can be said better than OpenSSL does. Nothing of the files is ever told."""
-    chain, secret = _read("tls_cert", cert), _read("tls_key", key)
-    if _CERTIFICATE not in chain:
-        raise CertificateRefused(file=cert, setting="tls_cert", reason="it holds no certificate in PEM form",
-                                 remedy=f"name a file with a line {_CERTIFICATE.decode()}")
-    if _KEY not in secret:
-        raise CertificateRefused(file=key, setting="tls_key", reason="it holds no private key in PEM form",
-                                 remedy=f"name a file with a line that ends in {_KEY.decode()}")
-    if b"ENCRYPTED" in secret:
-        raise CertificateRefused(file=key, setting="tls_key", reason="it is encrypted, and nobody can unlock it",
-                                 remedy="write an open one with `openssl pkey -in FILE -out NEW`")
+def _in_memory(text: str) -> int:
+    """A file that lies nowhere, since OpenSSL reads keys from files only; its descriptor."""
+    descriptor = os.memfd_create("pem")
+    with os.fdopen(os.dup(descriptor), "wb") as file:
+        file.write(text.encode("latin-1"))
+    return descriptor
 
 
-def _read(setting: str, file: str) -> bytes:
+def _read(setting: str, file: str) -> str:
     try:
-        return Path(file).read_bytes()
+        with open(file, "rb") as opened:
+            found = opened.read(LARGEST + 1)
+        if len(found) > LARGEST:
+            raise CertificateRefused(file=file, setting=setting, reason="it is larger than a MiB",
+                                     remedy="name a file of certificates or keys in PEM form")
+        return found.decode("latin-1")
     except OSError as error:
         raise CertificateRefused(file=file, setting=setting, reason=error.strerror or str(error),
                                  remedy="correct the path, or let the user that runs Blazar read it") from None

@@ -28,7 +28,7 @@ PAGES = (*OF_FILES, "docs/models.md", "docs/engines.md", "docs/tools.md", "docs/
          "docs/responses.md", "docs/ollama.md", "docs/openai.md", "docs/anthropic.md", "docs/vision.md",
          "docs/embeddings.md", "docs/structured-output.md", "docs/keys.md", "docs/queueing.md",
          "docs/guards.md", "docs/aliases.md", "docs/requests.md", "docs/semantic-cache.md",
-         "docs/install.md", "docs/operate.md", "docs/observe.md", "docs/secure.md", "docs/metrics.md")
+         "docs/install.md", "docs/operate.md", "docs/observe.md", "docs/secure.md", "docs/metrics.md", "docs/reload.md")
 
 
 @pytest.mark.parametrize("page", OF_FILES)

@@ -53,6 +53,8 @@ WORDS: dict[str, tuple[str, str]] = {
                               "`blazar.db.bak-N` beside it is the last one before a new schema"),
     "database-locked": ("another program holds the database, or the machine is slow to write",
                         "try again; if it goes on, see that nobody else has `blazar.db` open"),
+    "database-out-of-reach": ("the daemon has as many files open as it may, so SQLite cannot open one more",
+                              "try again; if it goes on, raise LimitNOFILE= of the unit, or `ulimit -n` of the shell"),
     "alias-fixed": ("a request would change a name that the settings give", "change `[[alias]]`: `blazar config edit`"),
     "model-file-refused": ("", "get the file again; `blazar pull ./file.gguf` looks at it before it takes it"),
     "modelfile-refused": ("a line of a Modelfile is wrong; the message names it", "write what it says: see "

@@ -1,7 +1,7 @@
 """`Context`: what one call of `blazar` stands on. Each piece is made when a verb first asks for it."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,21 @@ class Context:
         """The loaded configuration, with the settings given as options of the verb on top."""
         from blazar.config.load import load
         return load(self.located.config_file, self.env, self.flags, must_exist=bool(self._args.config))
+
+    def reader(self) -> Callable[[], Any]:
+        """Loads the configuration anew at each call, as `config` is. A file that was there once has to be there then:
+        one that has vanished is no wish for the defaults."""
+        from blazar.config.load import load
+        file, flags = self.located.config_file, self.flags
+        known = bool(self._args.config)
+
+        def read() -> Any:
+            nonlocal known
+            known = known or file.exists()
+            return load(file, self.env, flags, must_exist=known)
+
+        known = known or file.exists()
+        return read
 
     @property
     def flags(self) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from blazar.cli.commands.logs import Logs
 from blazar.cli.commands.ps import Ps
 from blazar.cli.commands.pull import Pull
 from blazar.cli.commands.quantize import Quantize
+from blazar.cli.commands.reload import Reload
 from blazar.cli.commands.requests import Requests
 from blazar.cli.commands.rm import Rm
 from blazar.cli.commands.rpc import Rpc
@@ -38,9 +39,9 @@ from blazar.cli.context import Context
 from blazar.cli.output import Output
 from blazar.errors import BlazarError
 
-VERBS: tuple[Command, ...] = (Serve(), Service(), Pull(), Create(), List(), Show(), Ps(), Requests(), Logs(), Events(),
-                              Watch(), Run(), Stop(), Cp(), Rm(), Quantize(), Fit(), Explain(), Bench(), Engine(),
-                              Rpc(), Keys(), Config(), Doctor(), Upgrade())
+VERBS: tuple[Command, ...] = (Serve(), Reload(), Service(), Pull(), Create(), List(), Show(), Ps(), Requests(), Logs(),
+                              Events(), Watch(), Run(), Stop(), Cp(), Rm(), Quantize(), Fit(), Explain(), Bench(),
+                              Engine(), Rpc(), Keys(), Config(), Doctor(), Upgrade())
 
 FEW = 3
 """So many words are rather all named than one of them guessed: who writes gpu does not mean cpu."""

@@ -1,6 +1,6 @@
 """`Config`: the loaded settings, frozen. Passed as an argument to whoever needs them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -52,6 +52,12 @@ class Config:
     def redacted(self, name: str) -> Any:
         """A value as plain data with its secrets hidden, for printing."""
         return thaw(redact(SETTINGS[name], self._values[name]))
+
+    def keeping(self, other: "Config", names: Collection[str]) -> "Config":
+        """The same, with the values and origins that `other` has for these names."""
+        values = {name: (other if name in names else self)[name] for name in self._values}
+        origins = {name: (other if name in names else self).origin(name) for name in self._values}
+        return Config(values, origins, self.path, self.warnings, self.runtime)
 
     def as_dict(self) -> dict[str, Any]:
         """All values by name as plain, JSON-safe data, secrets included; `from_dict` is the way back."""

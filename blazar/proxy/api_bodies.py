@@ -175,6 +175,7 @@ BODIES: dict[tuple[str, str], Body] = {
     ("DELETE", "/api/requests/{id}"): Body("Cancel a request that is under way."),
     ("GET", "/api/events"): Body("What happens, as a stream of events.", answers="text/event-stream", query={
         "follow": SWITCH, "since": {"type": "integer", "minimum": 0, "maximum": 99999}, "last_event_id": TEXT}),
+    ("POST", "/api/reload"): Body("Read the configuration again, and tell what has come of it."),
     ("POST", "/api/explain"): Body("How a model is loaded, or would be, and why.", NAMED),
     ("POST", "/api/pull"): Body("Get a model.", obj("model", model=MODEL, stream=SWITCH), streams=True),
     ("DELETE", "/api/delete"): Body("Remove a model.", NAMED),

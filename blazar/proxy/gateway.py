@@ -58,7 +58,7 @@ from blazar.proxy.wire.pool import Pool
 from blazar.proxy.writing import Writing
 from blazar.telemetry.audit import AuditLog
 from blazar.telemetry.metrics import Metrics
-from blazar.tls import server_context
+from blazar.tls import Pair, read_pair
 
 TICK = 1.0
 """Seconds between beats, reports and sweeps."""
@@ -183,7 +183,10 @@ class Gateway:
 
         Raises CertificateRefused.
         """
-        return None if self._tls is None else server_context(*self._tls)
+        if self._tls is None:
+            return None
+        told = self.supervisor.certificate
+        return (read_pair(*self._tls) if told is None else Pair(*self._tls, **told)).context()
 
     @property
     def scheme(self) -> str:

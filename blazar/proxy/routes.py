@@ -87,6 +87,7 @@ ROUTES = (
     Route("GET", "/api/requests", "requests.listed", "ollama"),
     Route("DELETE", "/api/requests/{id}", "requests.cancel", "ollama"),
     Route("GET", "/api/events", "events.events", "ollama"),
+    Route("POST", "/api/reload", "reload.reload", "ollama"),
     Route("POST", "/api/explain", "models.explain", "ollama"),
     Route("POST", "/api/pull", "pulls.pull", "ollama"),
     Route("DELETE", "/api/delete", "models.delete", "ollama"),

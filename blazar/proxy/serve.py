@@ -13,8 +13,10 @@ from typing import Any
 
 from gunicorn.app.base import BaseApplication
 
-from blazar.proxy.wire.worker import ERROR_TIME, GatewayWorker
+from blazar.proxy.wire.worker import GatewayWorker
 
+LONGEST_END = 8 * 86400
+"""Seconds that a worker may take to end: the longest that streams may go on in one that was replaced, and more."""
 KEPT_ALIVE = 75
 """Seconds an idle client connection is kept."""
 WORKER = f"{GatewayWorker.__module__}.{GatewayWorker.__qualname__}"
@@ -45,7 +47,7 @@ class Launcher(BaseApplication):
             "worker_class": WORKER,
             "worker_connections": _most_connections(),
             "timeout": 0,  # 20.1 measures it by wall clock; the supervisor hears our beat instead
-            "graceful_timeout": round(self.grace + 2 * ERROR_TIME) + 1,
+            "graceful_timeout": LONGEST_END,  # the worker ends in time, or the supervisor ends both
             "keepalive": KEPT_ALIVE,
             "proc_name": "blazar-gateway",
             "loglevel": "warning",

@@ -43,6 +43,12 @@ class Supervisor:
         self._jobs: weakref.WeakValueDictionary[int, Job] = weakref.WeakValueDictionary()
         self.on_stopping: Callable[[float], None] = lambda grace: None
         """Called with the seconds after which exchanges are to be ended."""
+        self.on_relieved: Callable[[float], None] = lambda grace: None
+        """The same, when another gateway has taken over; no connection is to be taken any more when it returns."""
+        self.certificate: dict[str, str] | None = None
+        """The PEM texts with which clients are received, as the supervisor has read them last."""
+        self.on_certificate: Callable[[], None] = lambda: None
+        """Called when there are others."""
         self.on_keys: Callable[[list[dict[str, Any]]], None] = lambda entries: None
         """Called with the API keys that are in force from now on."""
         self.on_event: Callable[[dict[str, Any]], None] = lambda event: None
@@ -150,6 +156,10 @@ class Supervisor:
         if self._link is not None:
             self._link.note("event", event=kind, fields=fields)
 
+    def reload(self) -> dict[str, Any]:
+        """Have the configuration read again; what has come of it. Raises ConfigRefused and its kin."""
+        return self._ask("reload", None)
+
     def keep_alive(self, model: str, seconds: float) -> None:
         """Note how long `model` is to stay loaded from now on."""
         if self._link is not None:
@@ -190,6 +200,12 @@ class Supervisor:
         """On the reader's thread: a newer snapshot may follow at once, and must be the one that stays."""
         self._directory.replace(answer["snapshot"])
         self._ledger.accounts.restore(**answer["usage"])
+        self._take_certificate(answer.get("certificate"))
+
+    def _take_certificate(self, certificate: dict[str, str] | None) -> None:
+        if certificate is not None and certificate != self.certificate:
+            self.certificate = certificate
+            self.on_certificate()
 
     def _dropped(self, link: Link) -> None:
         if self._link is link:
@@ -234,3 +250,8 @@ class Supervisor:
             link.answer(message, pid=os.getpid(), families=self.counts())
         elif kind == "stopping":
             self.on_stopping(float(message["grace"]))
+        elif kind == "relieve":
+            self.on_relieved(float(message["grace"]))
+            link.answer(message)
+        elif kind == "certificate":
+            self._take_certificate(message["certificate"])

@@ -8,12 +8,13 @@ from typing import Any
 
 import blazar
 from blazar.control import Link, Message
-from blazar.errors import BlazarError, UsageRefused
+from blazar.errors import BlazarError, ShuttingDown, UsageRefused
 from blazar.models.base import close_database
 from blazar.store.store import Store
 from blazar.supervisor import alias_check
 from blazar.supervisor.abilities import as_configured
 from blazar.supervisor.batch_answers import BatchAnswers
+from blazar.supervisor.certificate import Certificate
 from blazar.supervisor.events import Events
 from blazar.supervisor.examiner import Examiner
 from blazar.supervisor.explained import of_child
@@ -25,6 +26,8 @@ from blazar.supervisor.means import Weighed
 from blazar.supervisor.message_batch_answers import MessageBatchAnswers
 from blazar.supervisor.metrics_page import MetricsPage
 from blazar.supervisor.pool import Pool
+from blazar.supervisor.reload import Waiter
+from blazar.supervisor.report import Report
 from blazar.supervisor.sight import Sight
 from blazar.supervisor.store_answers import StoreAnswers
 from blazar.supervisor.stored_answers import StoredAnswers
@@ -41,14 +44,17 @@ ASKED = ("default_ctx", "slots")
 class Answers:
     """`on_first_hello` is called when a gateway worker first greets: from then on clients are served."""
 
-    def __init__(self, config: dict[str, Any], config_file: Path, started_at: float, url: str, *, store: Store,
+    def __init__(self, config: dict[str, Any], config_file: Path, started_at: float, url_of: Callable[[str], str],
+                 *, store: Store, certificate: Certificate, reload: Callable[[Waiter], None],
                  fleet: Fleet, workers: Workers, gateway: Gateway, pool: Pool, hashing: Pool, usage: Usage,
                  jobs: Jobs, survey: Callable[[str, Mapping[str, Any]], Weighed], sight: Sight,
                  settings_for: Callable[[str], Mapping[str, Any]],
                  events: Events, page: MetricsPage, on_first_hello: Callable[[], None]) -> None:
         self._config = config
         self._started_at = started_at
-        self._url = url
+        self._url_of = url_of
+        self._certificate = certificate
+        self._reload = reload
         self._store = store
         self._fleet = fleet
         self._workers = workers
@@ -67,6 +73,7 @@ class Answers:
         self._warned: set[str] = set()
         self._reads = self._newest_read = 0
         self._examiner = Examiner(pool, fleet)
+        self._keys = Keys(config, config_file, pool, workers, events.publish)
         self._batches = BatchAnswers(store.paths, self._answer_later)
         self._kinds: dict[str, Callable[[Link, Message], None]] = {
             "hello": self._hello, "ensure_ready": self._ensure_ready, "evict": self._evict, "remove": self._remove,
@@ -74,7 +81,7 @@ class Answers:
             "keep_alive": self._keep_alive, "describe": self._describe, "explain": self._explain,
             "requests": self._requests, "changed": self._changed, "status": self._status, "beat": self._beat,
             "report": self._report, "metrics": page.told, "events": events.told, "event": events.hear,
-            "keys": Keys(config, config_file, pool, workers, events.publish).read_again,
+            "keys": self._keys.read_again, "reload": self._read_again,
             "job": self._jobs.start, "cancel": self._jobs.cancel,
             **StoreAnswers(store, self._answer_later).kinds, **StoredAnswers(self._answer_later).kinds,
             **MessageBatchAnswers(self._answer_later).kinds, **self._batches.kinds}
@@ -98,6 +105,25 @@ class Answers:
         if self._workers.leave(link):
             log.info("gateway: worker %d has left", link.peer_pid)
             self._events.publish("gateway_ended", pid=link.peer_pid, reason="its connection has closed")
+
+    # -- other settings ----------------------------------------------------------------------------------
+
+    def settings(self) -> dict[str, Any]:
+        """What a gateway worker that starts now is told."""
+        return dict(self._config)
+
+    def refuse_shadows(self, entries: list[dict[str, Any]]) -> None:
+        """Raises ConfigRefused for an alias whose name means something in the store already."""
+        alias_check.refuse_shadows(entries, self._models, self._aliases)
+
+    def go_by(self, config: dict[str, Any]) -> None:
+        """From now on these are the settings. Workers that run are told of their API keys, and of models."""
+        keys = self._config["keys"]
+        self._config.clear()
+        self._config.update(config)
+        if config["keys"] != keys:
+            self._keys.take(config["keys"])
+        self._refresh(lambda error: None)
 
     # -- what the gateway sees ---------------------------------------------------------------------------
 
@@ -139,21 +165,29 @@ class Answers:
 
     def refresh_store(self, link: Link, message: Message, **fields: Any) -> None:
         """Read the store again on a thread, tell the gateway, then answer with the fields."""
+        def refreshed(error: BlazarError | None) -> None:
+            if error is not None:
+                link.refuse(message, error)
+            else:
+                self._answer_seen(link, message, **fields)
+
+        self._refresh(refreshed)
+
+    def _refresh(self, then: Callable[[BlazarError | None], None]) -> None:
+        """Read the store again on a thread and tell the gateway; `then` gets the reason when that failed."""
         self._reads += 1
         number = self._reads
 
-        def refreshed(found: Any, error: BlazarError | None) -> None:
-            if error is not None:
-                link.refuse(message, error)
-                return
-            if number > self._newest_read:  # two may end in the other order than they began
+        def read(found: Any, error: BlazarError | None) -> None:
+            if error is None and number > self._newest_read:  # two may end in the other order than they began
                 self._newest_read = number
                 self._tell_changes(found[0])
                 self._models, self._aliases = found
                 self._compare()
-            self._answer_seen(link, message, **fields)
+                self.push()
+            then(error)
 
-        self._pool.submit(refreshed, self._read)
+        self._pool.submit(read, self._read)
 
     def _tell_changes(self, found: dict[str, Any]) -> None:
         """Of the models that are there from now on, and no more."""
@@ -181,11 +215,12 @@ class Answers:
         link.role, link.peer_pid = str(message["role"]), int(message.get("pid") or 0)
         if link.role == "gateway":
             self._workers.join(link, link.peer_pid, message.get("leases"))
-            self._gateway.greeted()
             self._events.publish("gateway_started", pid=link.peer_pid)
+        more = {"certificate": self._certificate.told()} if link.role == "gateway" else {}
         link.answer(message, config=self._config, snapshot=self.snapshot(), version=blazar.__version__,
-                    usage=self._usage.today())
+                    usage=self._usage.today(), **more)
         if link.role == "gateway":
+            self._gateway.greeted(link.peer_pid)
             call, self._on_first_hello = self._on_first_hello, None
             if call is not None:
                 call()
@@ -260,13 +295,23 @@ class Answers:
         self.refresh_store(link, message)
 
     def _status(self, link: Link, message: Message) -> None:
-        link.answer(message, pid=os.getpid(), url=self._url, children=self._fleet.describe(),
+        url = self._url_of(self._certificate.scheme)
+        link.answer(message, pid=os.getpid(), url=url, children=self._fleet.describe(),
                     gateway={"pid": self._gateway.pid, "workers": [worker.pid for worker in self._workers.all()]})
 
     def _requests(self, link: Link, message: Message) -> None:
         finished, shown = int(message["finished"]), scrubber(self._config["pii_scrub"])
         self._workers.gather("requests", lambda parts: link.answer(message, **gathered(parts, finished, shown)),
                              key=message["key"], finished=finished, cancel=message["cancel"])
+
+    def _read_again(self, link: Link, message: Message) -> None:
+        def told(report: Report | None, error: BlazarError | None) -> None:
+            if error is not None or report is None:
+                link.refuse(message, error or ShuttingDown())
+            else:
+                link.answer(message, **report.as_dict())
+
+        self._reload(told)
 
     def _beat(self, link: Link, message: Message) -> None:
         self._workers.beat(link)

@@ -198,6 +198,12 @@ class Child:
         if self.endpoint is not None:
             self.endpoint = replace(self.endpoint, keep_alive=seconds)
 
+    def take(self, default_keep_alive: float) -> None:
+        """How long it stays where nobody says otherwise."""
+        if self.keep_alive == self._default_keep_alive:
+            self.keep_for(default_keep_alive)
+        self._default_keep_alive = default_keep_alive
+
     def compare(self, digest: str | None) -> None:
         """`digest` is the file that the store has under the model's name."""
         if self._prepared is not None and self._prepared.launch.facts["digest"] != digest:

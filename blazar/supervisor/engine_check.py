@@ -15,7 +15,7 @@ from blazar.engines.routing import KIND
 from blazar.errors import BlazarError
 from blazar.hardware.census import census
 from blazar.paths import Paths
-from blazar.supervisor.loop import Loop
+from blazar.supervisor.loop import Loop, Timer
 from blazar.supervisor.policies import engine_check
 from blazar.supervisor.pool import Pool
 
@@ -29,9 +29,18 @@ class EngineCheck:
         self._loop = loop
         self._pool = pool
         self._paths = paths
+        self._next: Timer | None = None
+        self._configure(config)
+
+    def _configure(self, config: Any) -> None:
         self._every = float(config.engine_check_secs)
         self._channel, self._asset = config.update_channel, config.engine_asset
         self._releases = Releases.configured(config.runtime)
+
+    def take(self, config: Any) -> None:
+        """From now on these are the settings."""
+        self._configure(config)
+        self.plan()
 
     def plan(self) -> None:
         """Set the timer for the next look."""
@@ -40,8 +49,11 @@ class EngineCheck:
         self._later(engine_check.wait(now, last["at"] if last else None, self._every))
 
     def _later(self, seconds: float | None) -> None:
+        if self._next is not None:
+            self._next.cancel()
+            self._next = None
         if seconds is not None:
-            self._loop.later(seconds, self._pool.submit, self._looked, self._look)
+            self._next = self._loop.later(seconds, self._pool.submit, self._looked, self._look)
 
     def _look(self) -> Currency:
         active = Builds(self._paths, holds_daemon_lock=True).in_use(KIND)

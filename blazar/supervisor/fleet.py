@@ -113,6 +113,21 @@ class Fleet:
         elif child is not None:
             child.put_down()
 
+    def take(self, max_loaded: int, keep_alive: float) -> None:
+        """From now on these are the settings; a child that nobody asked to keep otherwise stays as long as they say."""
+        self._max_loaded, self._keep_alive = max_loaded, keep_alive
+        for child in self._children.values():
+            child.take(keep_alive)
+            child.forgive()
+        self._means.changed()
+
+    def reconsider(self) -> None:
+        """What is loaded next is weighed by other settings now."""
+        if self._routed is not None:
+            self._routed.reconsider()
+        for child in self._children.values():
+            child.reconsider()
+
     def compare(self, digests: Mapping[str, str]) -> None:
         """`digests` are the files that the store has now, by model: children of others go. What has failed may be tried
         again, since models or engines have changed."""
@@ -144,9 +159,9 @@ class Fleet:
         """All children, in whatever state, by their places."""
         return [child for _, child in sorted(self._children.items())]
 
-    def ready(self) -> list[Child]:
-        """The children that serve."""
-        return [child for child in self._children.values() if child.state is State.READY]
+    def ready(self, state: State = State.READY) -> list[Child]:
+        """The children that serve, or are in another state."""
+        return [child for child in self._children.values() if child.state is state]
 
     def reshape(self, child: Child, why: str, then: Callable[[BlazarError | None], None],
                 is_spare: bool = False) -> None:

@@ -1,5 +1,10 @@
-"""The gateway as a child: gunicorn with the inherited listener, its restarts, and its heartbeat."""
+"""The gateway as a child: gunicorn with the inherited listener, its restarts, its heartbeat, and its successor.
 
+A gunicorn is replaced by another one beside it, on the same listener. Once a worker of the new one has said hello, the
+old one takes no more connections and leaves with its last stream. If none does, the old one stays.
+"""
+
+import itertools
 import logging
 import os
 import signal
@@ -29,12 +34,24 @@ STALL = 3.0
 """Seconds between two looks from which on it was us who stood still."""
 AFTER_GRACE = 3.0
 """Seconds beyond the grace time that gunicorn has for ending streams with a word."""
+LONGEST_STREAM = 3600.0
+"""Seconds that streams have in a gunicorn that was replaced, where `server_timeout_secs` does not say."""
+MOST_LEAVING = 8
+"""Gunicorns that were replaced and still have streams; no further one is replaced before one of them has gone."""
 
 
 def python_path() -> str:
     """The gateway's PYTHONPATH: the folder of this package, then what we were given."""
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     return os.pathsep.join(dict.fromkeys([str(package_home()), *filter(None, given)]))
+
+
+def is_worker_of(pid: int, process: Process | None) -> bool:
+    """Whether the process `pid` was started by that gunicorn, whose session it then shares."""
+    try:
+        return process is not None and os.getsid(pid) == process.pid
+    except OSError:
+        return False
 
 
 class Gateway:
@@ -47,10 +64,17 @@ class Gateway:
         self._paths = paths
         self._workers = workers
         self._listener = listener
-        self._grace = grace
+        self.grace = grace
+        """Seconds that streams have at a stop."""
+        self.longest_stream = LONGEST_STREAM
         self._give_up = give_up
         self._launcher = launcher
         self._process: Process | None = None
+        self._heir: Process | None = None
+        """Is to take the place of the process, and has no worker yet."""
+        self._on_heir: Callable[[str], None] = lambda failure: None
+        self._leaving: set[Process] = set()
+        """They were replaced, and their last streams run."""
         self._failures = 0
         self._served = False
         self._alone_since = self._looked_at = loop.now()
@@ -63,23 +87,72 @@ class Gateway:
     def start(self) -> None:
         if self._when_gone is not None:
             return
-        fd = self._listener.fileno()
         self._alone_since = self._loop.now()
         try:
-            self._process = spawn(
-                [*self._launcher, "--fd", str(fd), "--control", str(self._paths.control_socket),
-                 "--grace", f"{self._grace:g}"],
-                NAME, self._paths, lambda ended: self._loop.post(self._on_exit, ended),
-                {"PYTHONPATH": python_path()}, death="INT", pass_fds=[fd])
+            self._process = self._spawn()
         except OSError as error:
             self._failed(f"gunicorn cannot be started: {error}")
-            return
-        log.info("gateway: started gunicorn, pid %d", self._process.pid)
 
-    def greeted(self) -> None:
-        """A worker has said hello."""
+    def _spawn(self) -> Process:
+        fd = self._listener.fileno()
+        taken = {process.name for process in self._all()}
+        names = (NAME if number == 1 else f"{NAME}-{number}" for number in itertools.count(1))
+        name = next(name for name in names if name not in taken)
+        process = spawn(
+            [*self._launcher, "--fd", str(fd), "--control", str(self._paths.control_socket),
+             "--grace", f"{self.grace:g}"],
+            name, self._paths, lambda ended: self._loop.post(self._on_exit, ended),
+            {"PYTHONPATH": python_path()}, death="INT", pass_fds=[fd], log_as=NAME)
+        log.info("gateway: started gunicorn, pid %d", process.pid)
+        return process
+
+    def _all(self) -> list[Process]:
+        return [process for process in (self._process, self._heir, *self._leaving) if process is not None]
+
+    def greeted(self, pid: int) -> None:
+        """The worker `pid` has said hello."""
         self._served = True
         self._failures = 0
+        if self._heir is not None and is_worker_of(pid, self._heir):
+            self._promote(self._heir)
+
+    def replace(self, then: Callable[[str], None]) -> None:
+        """Put another gunicorn into the place of the one that runs, without a pause. `then` is told when that has
+        happened, with an empty text; or why the old one stays."""
+        if self._process is None or self._when_gone is not None:
+            then("")  # the next one is started soon, or none
+            return
+        if len(self._leaving) >= MOST_LEAVING:
+            then(f"{len(self._leaving)} gateways that were replaced before still have streams; try again when some "
+                 "have ended")
+            return
+        try:
+            heir = self._heir = self._spawn()
+        except OSError as error:
+            then(f"gunicorn cannot be started: {error}")
+            return
+        self._on_heir = then
+        self._loop.later(BOOT_LIMIT, lambda: heir.kill() if self._heir is heir else None)
+
+    def _promote(self, heir: Process) -> None:
+        former, self._process, self._heir = self._process, heir, None
+        self._alone_since = self._loop.now()
+        if former is None:
+            self._told_of_heir("")
+            return
+        self._leaving.add(former)
+        log.info("gateway: gunicorn %d takes over from %d, whose last streams go on", heir.pid, former.pid)
+        self._loop.later(self.longest_stream + 2 * AFTER_GRACE, former.kill)
+        workers = [worker for worker in self._workers.all() if is_worker_of(worker.pid, former)]
+        self._workers.relieve(workers, self.longest_stream, lambda: self._relieved(former))
+
+    def _relieved(self, former: Process) -> None:
+        former.signal_leader(signal.SIGTERM)
+        self._told_of_heir("")
+
+    def _told_of_heir(self, failure: str) -> None:
+        then, self._on_heir = self._on_heir, lambda failure: None
+        then(failure)
 
     def watch(self) -> None:
         """Every second: a worker without a heartbeat, or no worker at all, means a fresh gunicorn."""
@@ -87,39 +160,52 @@ class Gateway:
         now = self._loop.now()
         stalled, self._looked_at = now - self._looked_at > STALL, now
         workers = self._workers.all()
-        if workers or stalled:
+        if stalled or any(is_worker_of(worker.pid, self._process) for worker in workers):
             self._alone_since = now
         if stalled:
             return  # stopped or starved ourselves: the beats of that time are still to be read
         silent = [worker.pid for worker in workers if now - worker.last_beat > BEAT_LIMIT]
-        if self._process is not None and (silent or now - self._alone_since > BOOT_LIMIT):
-            log.error("gateway: %s; starting it anew",
-                      f"no heartbeat of worker {silent[0]}" if silent else "no worker came up")
-            self._process.kill()
+        for process in self._all():
+            lost = [pid for pid in silent if is_worker_of(pid, process)]
+            if lost or (process is self._process and now - self._alone_since > BOOT_LIMIT):
+                log.error("gateway: %s; %s", f"no heartbeat of worker {lost[0]}" if lost else "no worker came up",
+                          "it is ended" if process in self._leaving else "starting it anew")
+                process.kill()
 
     def stop(self, then: Callable[[], None]) -> None:
         """Let running answers end within the grace time; by force after it."""
         self._when_gone = then
-        if self._process is None:
+        if not self._all():
             self._gone()
             return
-        self._workers.note("stopping", grace=self._grace)
-        self._process.signal_leader(signal.SIGTERM)
-        self._loop.later(self._grace + AFTER_GRACE, self.kill)
+        self._workers.note("stopping", grace=self.grace)
+        for process in self._all():
+            process.signal_leader(signal.SIGTERM)
+        self._loop.later(self.grace + AFTER_GRACE, self.kill)
 
     def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
+        for process in self._all():
+            process.kill()
 
     def _on_exit(self, process: Process) -> None:
-        if process is not self._process:
-            return
-        self._process = None
-        if self._when_gone is not None:
-            self._gone()
-            return
         said = "\n".join(process.last_lines())
-        self._failed(f"gunicorn ended ({process.exit_code}); its last lines:\n{said}")
+        ended = f"gunicorn ended ({process.exit_code}); its last lines:\n{said}"
+        if process in self._leaving:
+            self._leaving.discard(process)
+            log.info("gateway: gunicorn %d has left", process.pid)
+        elif process is self._heir:
+            self._heir = None
+            self._told_of_heir(ended)
+        elif process is self._process:
+            self._process, self._heir = self._heir, None
+            self._alone_since = self._loop.now()
+            if self._process is not None:
+                log.error("gateway: %s", ended)
+                self._told_of_heir("")
+            elif self._when_gone is None:
+                self._failed(ended)
+        if self._when_gone is not None and not self._all():
+            self._gone()
 
     def _failed(self, reason: str) -> None:
         """Start it again after a while, unless that can come to nothing."""

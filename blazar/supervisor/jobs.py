@@ -57,6 +57,10 @@ class Jobs:
         self._publish("pull_started", reference=reference)
         self._pool.submit(ended, pulled)
 
+    def take(self, means: Means) -> None:
+        """What begins from now on goes by these."""
+        self._means = means
+
     def cancel(self, link: Link, message: Message) -> None:
         stop = self._running.get((link, int(message["job"])))
         if stop is not None:

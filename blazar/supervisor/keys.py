@@ -1,4 +1,4 @@
-"""`Keys`: the API keys of the settings, read again while the daemon runs: they are all that may change then."""
+"""`Keys`: the API keys of the settings. Alone of all settings they are read again when a key is made or taken back."""
 
 import logging
 import os
@@ -39,13 +39,14 @@ class Keys:
                 return
             if number > self._newest:  # two may end in the other order than they began
                 self._newest = number
-                self._take(entries)
+                self.take(entries)
             names = names_of(self._config["keys"])
             self._workers.refresh(lambda: link.answer(message, file=str(self._file.absolute()), names=names))
 
         self._pool.submit(read, _read, self._file)
 
-    def _take(self, entries: list[dict[str, Any]]) -> None:
+    def take(self, entries: list[dict[str, Any]]) -> None:
+        """From now on these are the API keys, with every worker."""
         self._config["keys"] = entries
         self._workers.note("keys", keys=entries)
         self._publish("keys_changed", keys=names_of(entries))

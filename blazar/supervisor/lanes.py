@@ -30,6 +30,10 @@ class Lanes:
         self._days = retire_days
         self._needed = needed
 
+    def take(self, url: str, retire_days: int, needed: Collection[str]) -> None:
+        """From now on these are the settings; the next look goes by them."""
+        self._url, self._days, self._needed = url, retire_days, needed
+
     def watch(self) -> None:
         """On the loop: look now, and again and again."""
         self._pool.submit(self._looked, self._look)

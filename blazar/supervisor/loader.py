@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -21,14 +21,14 @@ from blazar.hardware.census import Census
 from blazar.models.catalog import Catalog
 from blazar.models.measurement import Measurement
 from blazar.paths import Paths
-from blazar.planner.installed import need_of
-from blazar.planner.many import ManyNeeds
+from blazar.planner.installed import need_of, refused
+from blazar.planner.many import ManyNeeds, ManyPlans
 from blazar.planner.need import Need, Offer
-from blazar.planner.plan import Plan
+from blazar.planner.plan import Plan, Refusal
 from blazar.planner.projector import for_load
 from blazar.planner.room import Room
 from blazar.store import speccache
-from blazar.store.assembled import assemble
+from blazar.store.assembled import Assembled, assemble
 from blazar.store.installed import Installed
 from blazar.store.pairs import pair_of
 from blazar.store.store import Store
@@ -104,8 +104,11 @@ class Loader:
         def prepare(plan: Plan) -> Prepared:
             return self._prepare(place, chosen, plan)
 
+        def sketch(plan: Plan) -> Hashable:
+            return self._sketch(place, chosen, plan)
+
         need = self._need(chosen, workers, self._tuned.get(place, {}))
-        return Weighed(need, chosen.settings, chosen.program, chosen.facts["digest"], prepare)
+        return Weighed(need, chosen.settings, chosen.program, chosen.facts["digest"], prepare, sketch)
 
     def _weigh_router(self, router: Router) -> Weighed:
         """The child that serves every model of the main engine."""
@@ -132,23 +135,22 @@ class Loader:
         def section(model: str, plan: Plan) -> Prepared:
             return self._prepare(model, found[model], plan, is_section=True)
 
+        def sketch(plan: Plan) -> Hashable:
+            assert isinstance(plan, ManyPlans)
+            return (router.link, plan.most, *((model, self._sketch(model, found[model], one, is_section=True))
+                                              for model, one in sorted(plan.plans.items())))
+
         settings = router.settings(general, [chosen.settings for chosen in found.values()])
         return Weighed(ManyNeeds(needs, router.most), settings, program, digest,
-                       lambda plan: router.prepare(program, digest, settings, plan, section))
+                       lambda plan: router.prepare(program, digest, settings, plan, section), sketch)
 
     def _prepare(self, place: str, chosen: "Chosen", plan: Plan, is_section: bool = False) -> Prepared:
         """For a child of the model's own, or for a section of the router."""
         model, installed, lane, facts = model_at(place), chosen.installed, chosen.lane, chosen.facts
         socket = socket_path(self._paths, place) if self._unix and not is_section else None
-        settings = {**chosen.settings, **plan.settings}
-        found = assemble(self._paths, installed)
-        companions = tuple(one for one in found.companions if one[0] != "draft")
-        launch = Launch(model=model, file=found.file, facts=facts, settings=settings, program=chosen.program,
-                        secret_file=secret_path(self._paths, place) if self._child_auth and not is_section else None,
-                        companions=(*companions, *([("draft", plan.draft)] if plan.draft else [])),
-                        template=found.template, manifest=chosen.manifest, plan=plan,
-                        lookup_cache=self._lookup_cache(model, settings),
-                        sessions=None if is_section else self._session_folder(model, settings, facts))
+        launch = self._launch(place, chosen, plan, assemble(self._paths, installed), is_section)
+        launch = replace(launch, lookup_cache=self._lookup_cache(model, launch.settings),
+                         sessions=None if is_section else self._session_folder(model, launch.settings, facts))
         command = lane.command(launch)
         for sentence in (*plan.warnings, *([plan.notice] if plan.notice else []), *command.skipped):
             log.warning("%s: %s", model, sentence)
@@ -156,6 +158,30 @@ class Loader:
                         socket, forks.offered(facts["architecture"], chosen.lanes),
                         tuple(piece.path for piece in installed.pieces if piece.role in ("model", "part")),
                         bank_of(place, launch, command))
+
+    def _launch(self, place: str, chosen: "Chosen", plan: Plan, found: Assembled, is_section: bool) -> Launch:
+        """All but the folders that the engine writes into."""
+        companions = tuple(one for one in found.companions if one[0] != "draft")
+        return Launch(model=model_at(place), file=found.file, facts=chosen.facts,
+                      settings={**chosen.settings, **plan.settings}, program=chosen.program,
+                      secret_file=secret_path(self._paths, place) if self._child_auth and not is_section else None,
+                      companions=(*companions, *([("draft", plan.draft)] if plan.draft else [])),
+                      template=found.template, manifest=chosen.manifest, plan=plan)
+
+    def _sketch(self, place: str, chosen: "Chosen", plan: Plan, is_section: bool = False) -> Hashable:
+        launch = self._launch(place, chosen, plan, Assembled(chosen.installed.file), is_section)
+        folders = wants_lookups(launch.settings), wants_sessions(launch.settings, chosen.facts)
+        command = chosen.lane.command(launch)
+        return command.argv, tuple(sorted(command.env.items())), launch.secret_file, self._unix, folders
+
+    def sketch(self, place: str, machine: Census, room: Room) -> tuple[Hashable, Weighed]:
+        """How the process of that place would be started in the `room` that others leave on the `machine`, and what it
+        is weighed as. Runs on a thread; raises as `weigh`, and InsufficientMemory or its kin where it does not fit."""
+        weighed = self.weigh(place)
+        offer = weighed.need.offer(machine, room)
+        if isinstance(offer, Refusal):
+            raise refused(model_at(place), offer)
+        return weighed.sketch(offer.plan), weighed
 
     def loses_nothing(self, place: str, now: Mapping[str, Any], then: Mapping[str, Any], machine: Census,
                       room: Room) -> bool:
@@ -181,12 +207,11 @@ class Loader:
         return replace(need({**chosen.settings, **tuned}), tuned=tuned, untuned=plain) if tuned else plain
 
     def _lookup_cache(self, model: str, settings: Mapping[str, Any]) -> Path | None:
-        wanted = settings.get("spec_cache") and str(settings.get("spec")).startswith("ngram")
-        return speccache.make_ready(self._paths, model) if wanted else None
+        return speccache.make_ready(self._paths, model) if wants_lookups(settings) else None
 
     def _session_folder(self, model: str, settings: Mapping[str, Any], facts: Mapping[str, Any]) -> Path | None:
-        """Where the model's engine may keep its slots; models that only make vectors have nothing to keep."""
-        if not settings.get("sessions") or "embedding" in facts.get("capabilities", ()):
+        """Where the model's engine may keep its slots."""
+        if not wants_sessions(settings, facts):
             return None
         folder = bank_folder(self._paths, model)
         try:
@@ -220,6 +245,16 @@ class Loader:
         routing = Routing(settings.get("engine"), configured.get("mode") or "auto", configured.get("policy"),
                           rates_of(Measurement.of(facts["digest"], "bench")))
         return find_program(model, self._engine_path, os.environ, builds, routing)
+
+
+def wants_lookups(settings: Mapping[str, Any]) -> bool:
+    """Whether the engine keeps a file of n-grams."""
+    return bool(settings.get("spec_cache")) and str(settings.get("spec")).startswith("ngram")
+
+
+def wants_sessions(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
+    """Whether the engine keeps its slots; models that only make vectors have nothing to keep."""
+    return bool(settings.get("sessions")) and "embedding" not in facts.get("capabilities", ())
 
 
 def _is_more(ctx: int, chosen: Chosen) -> bool:

@@ -1,6 +1,6 @@
 """What a child works with: `Weighed`, known before it may start; `Prepared`, its one load; `Means`, common to all."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,8 @@ class Weighed:
     digest: str
     prepare: Callable[[Plan], Prepared]
     """The rest of the work. Runs on a thread; raises BlazarError."""
+    sketch: Callable[[Plan], Hashable]
+    """How its process would be started, for comparing; writes nothing. Runs on a thread; raises BlazarError."""
 
 
 @dataclass(frozen=True)

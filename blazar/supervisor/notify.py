@@ -17,6 +17,11 @@ def notify(state: str) -> None:
         sock.sendall(state.encode())
 
 
+def reloading(now: float) -> str:
+    """What is told when the configuration is read again; `now` is CLOCK_MONOTONIC. READY=1 ends it."""
+    return f"RELOADING=1\nMONOTONIC_USEC={int(now * 1e6)}"
+
+
 def stopping(seconds: float) -> str:
     """What is told at the stop: the unit's own limit is made for the default of shutdown_grace_secs."""
     return f"STOPPING=1\nEXTEND_TIMEOUT_USEC={int(seconds * 1e6)}"

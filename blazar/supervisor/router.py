@@ -33,6 +33,8 @@ class Router:
         self.most = most
         self._auth = auth
         self._unix = unix
+        self.link = auth, unix
+        """How it is reached."""
         self._limit = limit or LANE.load_timeout
         self._unwritable: tuple[str, Mapping[str, str]] = ("", {})
         """Which models no section could hold, and why, and the digest of the store in which that was so."""

@@ -158,11 +158,11 @@ class Output:
 
 def spawn(argv: Sequence[str], name: str, paths: Paths, on_exit: Callable[[Process], None],
           extra: Mapping[str, str], *, death: str = "KILL", pass_fds: Sequence[int] = (),
-          files: Sequence[Path] = ()) -> Process:
+          files: Sequence[Path] = (), log_as: str = "") -> Process:
     """Start `argv`; `on_exit` is called on a thread once the process and its group have ended.
 
     `extra` is environment of its own; `death` the signal it gets when we die; `files` are removed, with the pid file,
-    after its end. Raises OSError, and then nothing runs.
+    after its end; `log_as` names the log where that is not its own. Raises OSError, and then nothing runs.
     """
     safe, mark = file_safe(name), f"{paths.data_dir_id}:{name}"
     pid_file = paths.run / f"{safe}.pid"
@@ -178,7 +178,7 @@ def spawn(argv: Sequence[str], name: str, paths: Paths, on_exit: Callable[[Proce
     finally:
         os.close(writing)
     try:
-        output = Output(os.fdopen(reading, "rb", buffering=0), paths.run / f"{safe}.log")
+        output = Output(os.fdopen(reading, "rb", buffering=0), paths.run / f"{file_safe(log_as or name)}.log")
         process = Process(name, mark, popen, output, [pid_file, *files])
         pid_file.write_text(f"{popen.pid} {processes.start_time(popen.pid)}\n")
         threading.Thread(target=process.watch, args=(on_exit,), name=f"end of {name}", daemon=True).start()

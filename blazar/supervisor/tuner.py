@@ -12,19 +12,20 @@ from typing import Any
 
 from blazar.config.config import Config
 from blazar.config.effective import effective, overlay
+from blazar.config.reach import changed
 from blazar.errors import BlazarError
 from blazar.hardware.census import Census
 from blazar.planner.room import Room
 from blazar.supervisor.child import Child
 from blazar.supervisor.drafts import read_drafts
 from blazar.supervisor.fleet import Fleet
-from blazar.supervisor.loop import Loop
+from blazar.supervisor.loop import Loop, Timer
 from blazar.supervisor.policies import adaptive_slots, spec_governor, ubatch_governor
 from blazar.supervisor.policies.window import Window
 from blazar.supervisor.pool import Pool
 from blazar.supervisor.states import State
 from blazar.supervisor.workers import Workers
-from blazar.transport import ROUTER
+from blazar.transport import ROUTER, model_at
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +72,7 @@ class Tuner:
         self._loses_nothing = loses_nothing
         self._tuned = tuned
         self._places: dict[str, Tuned] = {}
+        self._next: Timer | None = None
 
     def governors(self) -> dict[str, dict[str, str]]:
         """By model, where each governor that is on stands, for /metrics."""
@@ -88,8 +90,22 @@ class Tuner:
         if config.adaptive_slots or config.spec_auto_manage or config.ubatch_auto:
             self._look_around()
 
+    def take(self, config: Config) -> None:
+        """From now on these are the settings: what was changed while they were others is forgotten where they say
+        something new of it."""
+        spoken = set(changed(self._config.as_dict(), config.as_dict()))
+        for place, kept in self._tuned.items():
+            overlaid = "model_overrides" in spoken and overlay(self._config, model_at(place)) != overlay(
+                config, model_at(place))
+            self._tuned[place] = {name: value for name, value in kept.items() if not overlaid and name not in spoken}
+        self._config = config
+        if self._next is not None:
+            self._next.cancel()
+            self._next = None
+        self.watch()
+
     def _look_around(self) -> None:
-        self._loop.later(LOOK, self._look_around)
+        self._next = self._loop.later(LOOK, self._look_around)
         for child in self._tunable():
             self.look(child)
 

@@ -20,6 +20,8 @@ SHARES = 30.0
 """Seconds after its last request for which a worker keeps its share of the slots."""
 USAGE_LIMIT = 1.0
 """Seconds a worker has for telling its usage; after them, what it last told is used."""
+RELIEF_LIMIT = 5.0
+"""Seconds a worker has for closing its end of the listener."""
 
 
 @dataclass
@@ -130,6 +132,16 @@ class Workers:
             def heard(answer: Message | None, link: Link = link) -> None:
                 self._loop.post(self._heard, gathering, link, answers, answer)
             link.ask_later(kind, heard, **fields)
+
+    def relieve(self, workers: list[Worker], grace: float, then: Callable[[], None]) -> None:
+        """Tell workers that others have taken over; `then` follows when they take no connections any more, or after
+        RELIEF_LIMIT."""
+        gathering = _Gathering(self._loop, {worker.link for worker in workers}, then)
+        gathering.timer = self._loop.later(RELIEF_LIMIT, gathering.give_up)
+        for worker in workers:
+            def relieved(answer: Message | None, link: Link = worker.link) -> None:
+                self._loop.post(gathering.got, link)
+            worker.link.ask_later("relieve", relieved, grace=grace)
 
     @staticmethod
     def _heard(gathering: "_Gathering", link: Link, answers: list[Message], answer: Message | None) -> None:

@@ -110,6 +110,8 @@ HERE = [page for page in PAGES if page not in PAGES_OF_THEIR_OWN
         and any(not_run(step.command) is None for step in steps(page))]
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("page", HERE)
 def test_the_commands_of_the_page(page, tmp_path):
     need("curl")

@@ -34,7 +34,8 @@ SPARE = 1
 
 @pytest.fixture(params=[pytest.param("tcp", marks=pytest.mark.slow), pytest.param("unix", marks=pytest.mark.debian)])
 def daemon(request, tmp_path):
-    with DAEMONS[request.param](tmp_path, LAUNCHER, slots=STREAMS + STORED, keys=[{"name": "ann", "key": "sk-ann"}]) as daemon:
+    keys = [{"name": "ann", "key": "sk-ann"}]
+    with DAEMONS[request.param](tmp_path, LAUNCHER, slots=STREAMS + STORED, keys=keys) as daemon:
         daemon.key = "sk-ann"
         daemon.model = daemon.install("words", **SCENARIO)
         daemon.start()

@@ -68,7 +68,7 @@ class Course:
         self._clients: set[Any] = set()
         self._turns = Turns(gevent.get_hub().loop)
         self._worker = SimpleNamespace(cfg=GunicornConfig(), wsgi=Application(self._gateway),
-                                       app=SimpleNamespace(gateway=self._gateway), alive=True)
+                                       app=SimpleNamespace(gateway=self._gateway), parting=False)
         self._plain, self._tls = self._open(None), self._open(self._gateway.tls())
 
     def _open(self, tls: Any) -> StreamServer:

@@ -68,16 +68,18 @@ check_unit() {
     done
 }
 
-# Only what a unit that can reload has to show: the same process goes on, whatever the file holds.
+# The same process goes on, whatever the settings file holds.
 check_reload() {
-    is CanReload yes || return 0
     local main
     main=$(known MainPID)
+    within blazar config set max_queued 100
     booted systemctl reload blazar
+    booted blazar service logs --lines 20 | grep -o 'changed: max_queued' || fail "no word of the reload: $(told)"
     is MainPID "$main" && is ActiveState active || fail "the reload: $(told)"
     cp -p "$ROOT/etc/blazar/config.toml" "$WORK/config.toml"
-    echo 'prot = 1' >>"$ROOT/etc/blazar/config.toml"
+    sed -i '1i prot = 1' "$ROOT/etc/blazar/config.toml"
     booted systemctl reload blazar 2>/dev/null && fail "a settings file that is wrong was reloaded"
+    booted blazar service logs --lines 20 | grep -qF 'did you mean `port`?' || fail "no word of the refusal: $(told)"
     is MainPID "$main" && is ActiveState active || fail "the refused reload: $(told)"
     cp -p "$WORK/config.toml" "$ROOT/etc/blazar/config.toml"
     chat

@@ -11,7 +11,8 @@ class Serve(Command):
     aliases = ("start",)
     help = "Run the daemon in the foreground"
     about = ("Works on this machine. Ctrl-C or SIGTERM ends it: running answers get shutdown_grace_secs, a second "
-             "signal ends them at once; SIGHUP changes nothing. `--port 0` takes any free port and prints it.")
+             "signal ends them at once; SIGHUP has the configuration read again. `--port 0` takes any free port and "
+             "prints it.")
     examples = ("blazar serve", "blazar serve --port 8080", "blazar serve --host 0.0.0.0 --config ./blazar.toml")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -23,4 +24,4 @@ class Serve(Command):
         from blazar.supervisor.daemon import serve
         for warning in context.config.warnings:
             context.out.note(warning)
-        return serve(context.config, context.located.paths)
+        return serve(context.config, context.located.paths, reread=context.reader())

@@ -46,5 +46,5 @@ def tell(context: Context, check: Check) -> None:
     if context.daemon is None:
         context.out.note("it counts from the next start of `blazar serve` on")
     else:
-        context.out.note(f"the running daemon, pid {context.daemon['pid']}, goes on as it is: restart it for the "
-                         f"change to count")
+        context.out.note(f"the running daemon, pid {context.daemon['pid']}, goes on as it is: `blazar reload` "
+                         f"makes it go by the change")

@@ -13,10 +13,10 @@ MARK = "# Written by `blazar service install`; it may be written again. Changes 
 
 FOR_USERS = frozenset((
     "Description", "Documentation", "StartLimitIntervalSec", "StartLimitBurst", "Type", "NotifyAccess", "ExecStart",
-    "TimeoutStartSec", "TimeoutStopSec", "KillMode", "WatchdogSec", "Restart", "RestartSec", "RestartPreventExitStatus",
-    "OOMPolicy", "LimitNOFILE", "NoNewPrivileges", "UMask", "RestrictNamespaces", "RestrictAddressFamilies",
-    "RestrictSUIDSGID", "RestrictRealtime", "LockPersonality", "SystemCallArchitectures", "SystemCallFilter",
-    "SystemCallErrorNumber", "WantedBy"))
+    "ExecReload", "TimeoutStartSec", "TimeoutStopSec", "KillMode", "WatchdogSec", "Restart", "RestartSec",
+    "RestartPreventExitStatus", "OOMPolicy", "LimitNOFILE", "NoNewPrivileges", "UMask", "RestrictNamespaces",
+    "RestrictAddressFamilies", "RestrictSUIDSGID", "RestrictRealtime", "LockPersonality", "SystemCallArchitectures",
+    "SystemCallFilter", "SystemCallErrorNumber", "WantedBy"))
 """What a user's manager can do, which has no privileges and no other units of the machine."""
 
 
@@ -50,6 +50,8 @@ def unit(shipped: str, command: Sequence[str], environment: Mapping[str, str], o
         if key == "ExecStart":
             lines.append(f"ExecStart={' '.join(map(quoted, command))}")
             lines += [f"Environment={quoted(f'{name}={value}')}" for name, value in environment.items()]
+        elif key == "ExecReload":
+            lines.append(f"ExecReload={' '.join(map(quoted, [*command[:-1], 'reload']))}")
         elif key == "WantedBy" and of_user:
             lines.append("WantedBy=default.target")
         else:

@@ -32,7 +32,7 @@ SETTINGS = (
     Setting("audit_log", Bool(), True,
             doc="Write a line for each generation to log/audit.jsonl: who, which model, with what outcome."),
     Setting("pii_scrub", Bool(), True,
-            doc="Hide mail addresses, secrets and IPv4 addresses in what `blazar requests` shows."),
+            doc="Hide mail addresses, secrets and IPv4 addresses in what `blazar requests` and `blazar events` show."),
     Setting("otlp_endpoint", Text(r"https?://\S+", like="an http(s) URL"), "", group="observability",
             doc="Collector to which traces and metrics are sent; empty = none."),
     Setting("otlp_service", Text(empty=False), "blazar", group="observability",

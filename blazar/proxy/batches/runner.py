@@ -38,6 +38,8 @@ class Runner:
         self._lock = lock
         self._stopping = stopping
         self._news = threading.Event()
+        self._held = -1
+        """Descriptor of the lock."""
         self._resting: dict[str, float] = {}
         """Owners whose limits are reached, and until when."""
 
@@ -71,6 +73,7 @@ class Runner:
                 continue
             if not any(busy):
                 self._news.wait(self._shortest_rest())
+        os.close(self._held)  # whoever takes over from us goes on at once
 
     def _turn(self, source: Source, ask: Callable[[Question], Outcome]) -> bool:
         """Have one request of `source` answered; whether there was one."""
@@ -124,4 +127,5 @@ class Runner:
         except OSError:
             os.close(descriptor)
             return False
-        return True  # it stays open for as long as the process lives
+        self._held = descriptor  # the system gives it back too, when the process ends
+        return True

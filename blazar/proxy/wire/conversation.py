@@ -67,7 +67,7 @@ class Conversation:
                 another = self._answer(environ, _ignore) if environ is not None else self._answer_unusual(raw, rest)
             finally:
                 client.busy = False
-                if not self._worker.alive:
+                if self._worker.parting:
                     client.shut(SHUT_RD)
             if not another:
                 return

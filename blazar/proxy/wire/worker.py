@@ -25,6 +25,9 @@ from blazar.proxy.wire.conversation import Conversation, Door
 from blazar.proxy.wire.listening import Listening
 from blazar.proxy.wire.turns import MOST, Turns
 
+LINGER = 5.0
+"""Seconds for which idle connections are kept once another worker has taken over: who asks again within them is
+answered, and told that the connection ends."""
 ERROR_TIME = 2.0
 """Seconds for the last errors to reach their clients once exchanges were ended."""
 GLANCE = 0.05
@@ -46,7 +49,12 @@ class GatewayWorker(GeventWorker):
         self._refused: set[Client] = set()
         """Those that came when there was no room."""
         self._turns: Turns
+        self._servers: list[Listening] = []
         self._end_at: float | None = None
+        self._relieved = False
+        """Whether another worker takes the new connections."""
+        self.parting = False
+        """Whether a connection ends as soon as it is idle."""
         self._stopping: Event | None = None
 
     # -- its life ------------------------------------------------------------------------------------
@@ -55,9 +63,12 @@ class GatewayWorker(GeventWorker):
         self._stopping = Event()
         gateway = self.app.gateway
         gateway.supervisor.on_stopping = self._end_after
+        gateway.supervisor.on_relieved = self._relieve
         self._turns = Turns(gevent.get_hub().loop)
         tls = gateway.tls()
-        servers = [self._listen(listener, Door(self.cfg, listener, self._turns, tls)) for listener in self.sockets]
+        doors = [Door(self.cfg, listener, self._turns, tls) for listener in self.sockets]
+        gateway.supervisor.on_certificate = partial(self._renew, doors)
+        self._servers = [self._listen(listener, door) for listener, door in zip(self.sockets, doors, strict=True)]
         gc.collect()
         gc.freeze()  # what is here stays, and need not be looked at again
         gc.set_threshold(YOUNG_OBJECTS)
@@ -66,13 +77,14 @@ class GatewayWorker(GeventWorker):
         while self.alive:
             self.notify()
             self._stopping.wait(1.0)
-        gateway.draining = True
-        for server in servers:
-            server.close()
+        self._take_no_more()
+        lingering = time.monotonic() + LINGER
+        self._wait(lambda: lingering if self._relieved else 0.0)
+        self.parting = True
         for client in self._clients:
             if not client.busy:
                 client.shut(_socket.SHUT_RD)  # what has already come is still read
-        self._drain(servers, gateway)
+        self._drain(gateway)
         gateway.supervisor.tick()  # the last counts
 
     def handle_exit(self, sig: int, frame: Any) -> None:
@@ -82,7 +94,30 @@ class GatewayWorker(GeventWorker):
 
     def _end_after(self, grace: float) -> None:
         """The supervisor's word on how long streams may go on from now."""
-        self._end_at = time.monotonic() + grace
+        self._end_at, self._relieved = time.monotonic() + grace, False
+
+    def _relieve(self, grace: float) -> None:
+        """Its word that another worker has taken over; SIGTERM follows."""
+        self._end_at, self._relieved = time.monotonic() + grace, True
+        self._take_no_more()
+
+    def _take_no_more(self) -> None:
+        """No more connections; those that are open end with the answer to the next request."""
+        self.app.gateway.draining = True
+        self.app.gateway.background.wake()  # to leave batches to whoever takes over
+        for server in self._servers:
+            server.close()
+
+    def _renew(self, doors: list[Door]) -> None:
+        """Receive new connections with the certificate that the supervisor has told; the others keep theirs."""
+        try:
+            tls = self.app.gateway.tls()
+        except Exception:
+            self.log.exception("the new certificate cannot be used")
+            return
+        for door in doors:
+            if door.tls is not None:
+                door.tls = tls
 
     def _listen(self, listener: Any, door: Door) -> Listening:
         listener.setblocking(1)
@@ -92,14 +127,14 @@ class GatewayWorker(GeventWorker):
         server.start()
         return server
 
-    def _drain(self, servers: list[Listening], gateway: Any) -> None:
+    def _drain(self, gateway: Any) -> None:
         """Wait for connections to end; when the grace is over, end their exchanges with an error."""
         last = time.monotonic() + self.app.grace
         self._wait(lambda: last if self._end_at is None else self._end_at)
         gateway.end_exchanges()
         last_words = time.monotonic() + ERROR_TIME
         self._wait(lambda: last_words)
-        for server in servers:
+        for server in self._servers:
             server.stop(timeout=1)
 
     def _wait(self, until: Callable[[], float]) -> None:

@@ -95,6 +95,7 @@ def test_another_place(of_user):
     text = unit(SHIPPED.read_text(), ["/opt/my blazar/python", "serve"], {"PYTHONPATH": "/opt/my blazar"}, of_user)
     assert text.startswith(MARK)
     assert values(text, "ExecStart") == ['"/opt/my blazar/python" serve']
+    assert values(text, "ExecReload") == ['"/opt/my blazar/python" reload']
     assert values(text, "Environment")[0] == '"PYTHONPATH=/opt/my blazar"'
     assert values(text, "User") == ([] if of_user else ["blazar"])
     assert values(text, "WantedBy") == ["default.target" if of_user else "multi-user.target"]

@@ -30,7 +30,7 @@ ALL = ORDINARY + EMPTY + CHUNKED + ESCAPED + ORDINARY + LAST
 class Worker:
     """What a conversation needs of gunicorn's worker; its application echoes."""
 
-    alive = True
+    parting = False
 
     def __init__(self) -> None:
         self.cfg = Config()
