@@ -72,14 +72,14 @@ check_unit() {
 check_reload() {
     local main
     main=$(known MainPID)
-    within blazar config set max_queued 100
+    booted blazar config set max_queued 100
     booted systemctl reload blazar
     booted blazar service logs --lines 20 | grep -o 'changed: max_queued' || fail "no word of the reload: $(told)"
     is MainPID "$main" && is ActiveState active || fail "the reload: $(told)"
     cp -p "$ROOT/etc/blazar/config.toml" "$WORK/config.toml"
     sed -i '1i prot = 1' "$ROOT/etc/blazar/config.toml"
     booted systemctl reload blazar 2>/dev/null && fail "a settings file that is wrong was reloaded"
-    booted blazar service logs --lines 20 | grep -qF 'did you mean `port`?' || fail "no word of the refusal: $(told)"
+    booted blazar service logs --lines 20 | grep -q "prot" || fail "no word of the refusal: $(told)"
     is MainPID "$main" && is ActiveState active || fail "the refused reload: $(told)"
     cp -p "$WORK/config.toml" "$ROOT/etc/blazar/config.toml"
     chat
@@ -145,7 +145,7 @@ check_upgrade_of_a_running_service() {
         { cat "$WORK/dpkg.log"; fail "no upgrade"; }
     patiently runs_as_other_than "$main" || fail "the upgrade did not restart the service"
     [ -s "$DATA/blazar.db.bak-$SCHEMA" ] || fail "there is no backup of the database"
-    [ "$(within blazar --version)" = "blazar $VERSION.1" ] || fail "the version is $(within blazar --version)"
+    [ "$(booted blazar --version)" = "blazar $VERSION.1" ] || fail "the version is $(booted blazar --version)"
     booted systemctl disable --quiet --now blazar
     booted dpkg --force-confold --install /packages/new.deb >"$WORK/dpkg.log" 2>&1
     [ "$(booted systemctl is-enabled blazar || true)" = disabled ] && is ActiveState inactive ||
