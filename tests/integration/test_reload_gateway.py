@@ -14,6 +14,7 @@ from blazar.supervisor import processes
 from blazar.supervisor.gateway import LAUNCHER, MOST_LEAVING
 from tests.support.certificates import certificate
 from tests.support.reloading import PIECE, ReloadedDaemon, Stream
+from tests.support.routers import STUB_ROUTER
 from tests.support.waiting import until
 
 WHOLE = (PIECE % ("one", "null") + PIECE % ("two", '"stop"') + "data: [DONE]\n\n").encode()
@@ -147,3 +148,24 @@ def test_events_of_two_workers_and_what_is_missed_in_between(daemon):
         daemon.gate.touch()
         assert stream.whole() == WHOLE
         assert lines_until(events, b'"gateway_ended"')[-1].startswith(b"data: ")
+
+
+def test_the_router_is_started_anew_after_its_streams(tmp_path):
+    with ReloadedDaemon(tmp_path, router=True, engine_path=str(STUB_ROUTER)) as daemon:
+        slow, other = daemon.install_slow("slow"), daemon.install("other")
+        daemon.start()
+        stream = Stream(daemon, slow)
+        assert stream.begun.wait(60)
+        pids, workers = daemon.pids(), daemon.workers()
+        daemon.write(f'[model_overrides."{other}"]\nctx = 777\n')
+        told = daemon.reload()
+        assert told["children"] == ["router"] and told["gateway"] == "kept" and told["failed"] == []
+        assert daemon.state("router") == "draining" and processes.is_alive(pids["router"])
+        daemon.gate.touch()
+        assert stream.whole() == WHOLE
+        fresh = until(lambda: daemon.pids() if daemon.pids().keys() == pids.keys() else None, 60)
+        assert fresh["router"] != pids["router"] and daemon.workers() == workers
+        assert "ctx-size = 777" in (daemon.paths.run / "router.ini").read_text()
+        assert Stream(daemon, slow).whole() == WHOLE
+        daemon.write(f'router = false\n[model_overrides."{other}"]\nctx = 777\n')
+        assert daemon.reload()["restart"] == []  # the daemon was told router beside the file
