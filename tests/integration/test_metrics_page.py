@@ -153,6 +153,7 @@ def test_counts_outlive_a_gateway_worker(daemon):
     os.kill(worker, signal.SIGKILL)
     until(lambda: daemon.status()["gateway"]["workers"] not in ([], [worker]), 30)
     ask(daemon, model)
+    until(lambda: value(page(daemon), "blazar_generations_total") == 2)  # a page is good for half a second
     found = page(daemon)
     assert value(found, "blazar_generations_total") == 2 and value(found, "blazar_load_seconds_count") >= 1
     assert value(found, "blazar_gateway_starts_total") == 2
