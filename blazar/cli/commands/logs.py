@@ -41,7 +41,7 @@ class Logs(Command):
             lines = log.last(args.lines)
             for line in lines:
                 context.out.line(line.decode(errors="replace"))
-            if not lines:
+            if args.lines and not lines:
                 context.out.note(f"nothing is logged in {file} yet" if not args.level
                                  else f"nothing of that level is logged in {file}")
             if args.follow:

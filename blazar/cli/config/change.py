@@ -8,20 +8,30 @@ from pathlib import Path
 from blazar.cli.context import Context
 from blazar.config.config import Config
 from blazar.config.document import Document
-from blazar.errors import StoreUnwritable
+from blazar.errors import ConfigRefused, StoreUnwritable
+
+
+SEVERAL = "nothing was written; `blazar config edit` changes several settings at once, where one needs another"
 
 
 class Check:
-    """Loads a document as a daemon would, before it is written; keeps what it was loaded as."""
+    """Loads a document as a daemon would, before it is written; keeps what it was loaded as. `hint` is said besides
+    when it is refused."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, hint: str = "") -> None:
         self._context = context
+        self._hint = hint
         self.loaded: Config | None = None
 
     def __call__(self, document: Document) -> Config:
         """Raises ConfigRefused."""
         from blazar.config.load import load_document
-        self.loaded = load_document(document, self._context.env)
+        try:
+            self.loaded = load_document(document, self._context.env)
+        except ConfigRefused:
+            if self._hint:
+                self._context.out.note(self._hint)
+            raise
         return self.loaded
 
 

@@ -27,7 +27,7 @@ class Set(Command):
         parser.add_argument("value", metavar="VALUE", help="its value; write -- before KEY when it begins with a dash")
 
     def run(self, args: argparse.Namespace, context: Context) -> int:
-        from blazar.cli.config.change import Check, tell, writing
+        from blazar.cli.config.change import SEVERAL, Check, tell, writing
         from blazar.cli.config.named import named, shown, value_of
         from blazar.config.edit import set_value
         from blazar.config.refusal import Refusal, Refusals, each
@@ -39,7 +39,7 @@ class Set(Command):
         except (Refusal, Refusals) as error:
             first = each(error)[0]
             raise UsageRefused(f"{args.key}: {first.problem}; {first.remedy}") from None
-        check = Check(context)
+        check = Check(context, SEVERAL)
         with writing(context, "set", args.key, HIDDEN if key.secret else args.value) as file:
             set_value(file, key.path, value, check)
         context.out.line(f"{args.key} = {shown(HIDDEN if key.secret else value)}")

@@ -19,13 +19,13 @@ class Unset(Command):
         parser.add_argument("key", metavar="KEY", help="a setting, a table, or a field such as semantic_cache.enabled")
 
     def run(self, args: argparse.Namespace, context: Context) -> int:
-        from blazar.cli.config.change import Check, tell, writing
+        from blazar.cli.config.change import SEVERAL, Check, tell, writing
         from blazar.cli.config.named import named
         from blazar.config.edit import unset
         key = named(args.key)
         if key.path == ("keys",):
             raise UsageRefused("API keys are not unset here: `blazar keys revoke NAME` takes one back")
-        check = Check(context)
+        check = Check(context, SEVERAL)
         with writing(context, "unset", args.key) as file:
             there = file.exists() and unset(file, key.path, check)
         if not there:

@@ -26,13 +26,14 @@ def file(tmp_path):
 
 @pytest.fixture
 def config(tmp_path, file):
-    """Call `blazar config` with arguments: what went to stdout and stderr."""
+    """Call `blazar config` with arguments: what went to stdout and stderr; `notes` is the latter, also of a refusal."""
     def call(*words, **env):
         parser = argparse.ArgumentParser()
         parser.set_defaults(config=None, data_dir=None)
         Config().arguments(parser)
         args = parser.parse_args(words)
         out, errors = io.StringIO(), io.StringIO()
+        call.notes = errors.getvalue
         env = {"BLAZAR_CONFIG": str(file), "HOME": str(tmp_path), "PATH": os.environ["PATH"], **env}
         assert Config().run(args, Context(args, env, Output(stream=out, errors=errors))) == 0
         return out.getvalue(), errors.getvalue()
@@ -78,6 +79,12 @@ def test_what_is_refused_changes_nothing(config, file, key, value, error, words)
     with pytest.raises(error, match=words.replace("?", r"\?")):
         config("set", key, value)
     assert file.read_text() == TEXT and [path.name for path in file.parent.iterdir()] == ["config.toml"]
+
+
+def test_of_two_that_need_each_other_the_way_is_told(config):
+    with pytest.raises(ConfigRefused):
+        config("set", "tls_cert", "/x.pem")
+    assert "`blazar config edit` changes several settings at once" in config.notes()
 
 
 def test_a_change_may_mend_a_file_but_not_leave_it_broken(config, file):
