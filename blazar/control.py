@@ -76,7 +76,7 @@ MESSAGES = {
     "progress": ("supervisor", "job; then says: a sentence, or begins: a file sha256 size, or stage done total", None),
     "cancel": ("gateway, cli", "job", None),
     "keys": ("cli", "", "file: the settings file of this daemon, names: of the API keys that it says"),
-    "status": ("cli", "", "pid url children gateway"),
+    "status": ("cli", "", "pid url settings children gateway"),
     "beat": ("gateway", "", None),
     "stopping": ("supervisor", "grace: seconds until streams are ended", None),
     "relieve": ("supervisor", "grace: as above; another gateway has taken over, and it is to take no more connections",

@@ -158,7 +158,9 @@ class Supervisor:
 
     def reload(self) -> dict[str, Any]:
         """Have the configuration read again; what has come of it. Raises ConfigRefused and its kin."""
-        return self._ask("reload", None)
+        told = self._ask("reload", None)
+        del told["reply_to"]  # says only to which question it belongs
+        return told
 
     def keep_alive(self, model: str, seconds: float) -> None:
         """Note how long `model` is to stay loaded from now on."""

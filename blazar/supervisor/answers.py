@@ -296,7 +296,8 @@ class Answers:
 
     def _status(self, link: Link, message: Message) -> None:
         url = self._url_of(self._certificate.scheme)
-        link.answer(message, pid=os.getpid(), url=url, children=self._fleet.describe(),
+        link.answer(message, pid=os.getpid(), url=url, settings=str(self._keys.file),
+                    children=self._fleet.describe(),
                     gateway={"pid": self._gateway.pid, "workers": [worker.pid for worker in self._workers.all()]})
 
     def _requests(self, link: Link, message: Message) -> None:

@@ -28,6 +28,10 @@ class Keys:
         self._publish = publish
         self._reads = self._newest = 0
 
+    @property
+    def file(self) -> Path:
+        return self._file.absolute()
+
     def read_again(self, link: Link, message: Message) -> None:
         """Read file and BLAZAR_KEYS again; the answer follows when every worker goes by what they say now."""
         self._reads += 1
@@ -41,7 +45,7 @@ class Keys:
                 self._newest = number
                 self.take(entries)
             names = names_of(self._config["keys"])
-            self._workers.refresh(lambda: link.answer(message, file=str(self._file.absolute()), names=names))
+            self._workers.refresh(lambda: link.answer(message, file=str(self.file), names=names))
 
         self._pool.submit(read, _read, self._file)
 

@@ -43,8 +43,12 @@ def tell(context: Context, check: Check) -> None:
     """What the daemon would warn of, and when the change counts."""
     for warning in check.loaded.warnings if check.loaded else ():
         context.out.note(warning)
+    file = context.located.config_file.absolute()
     if context.daemon is None:
         context.out.note("it counts from the next start of `blazar serve` on")
+    elif (theirs := context.daemon.get("settings", str(file))) != str(file):
+        context.out.note(f"the running daemon, pid {context.daemon['pid']}, has {theirs} as its settings file, so "
+                         "nothing changes for it")
     else:
         context.out.note(f"the running daemon, pid {context.daemon['pid']}, goes on as it is: `blazar reload` "
                          f"makes it go by the change")
