@@ -10,7 +10,6 @@ from blazar.config.config import Config
 from blazar.config.document import Document
 from blazar.errors import ConfigRefused, StoreUnwritable
 
-
 SEVERAL = "nothing was written; `blazar config edit` changes several settings at once, where one needs another"
 
 
