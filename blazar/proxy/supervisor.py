@@ -158,9 +158,7 @@ class Supervisor:
 
     def reload(self) -> dict[str, Any]:
         """Have the configuration read again; what has come of it. Raises ConfigRefused and its kin."""
-        told = self._ask("reload", None)
-        del told["reply_to"]  # says only to which question it belongs
-        return told
+        return self._ask("reload", None)
 
     def keep_alive(self, model: str, seconds: float) -> None:
         """Note how long `model` is to stay loaded from now on."""
@@ -176,6 +174,12 @@ class Supervisor:
         if usage or self._ledger.revision != self._reported:
             self._reported = self._ledger.revision
             self._link.note("report", children=self._ledger.children(), usage=usage)
+
+    def part(self) -> None:
+        """Tell the last counts, before this worker ends."""
+        self.tick()
+        if self._link is not None:
+            self._link.note("counted", pid=os.getpid(), families=self.counts())
 
     # -- the connection ----------------------------------------------------------------------------
 

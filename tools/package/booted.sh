@@ -26,7 +26,7 @@ shut_down() {
 
 booted() {
     nsenter --target "$INIT" --mount --uts --ipc --net --pid --cgroup --root --wd \
-        env -i PATH="$PATH" LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"
+        env -i HOME=/root PATH="$PATH" LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"
 }
 
 # Try for a minute.
