@@ -8,6 +8,7 @@ from typing import Any
 
 from blazar.config.refusal import KeyPath
 from blazar.errors import ConfigRefused
+from blazar.paths import NoFile, open_file
 
 MAX_BYTES = 4 << 20
 MAX_DEPTH = 32
@@ -37,7 +38,7 @@ class Document:
 def read(file: Path, must_exist: bool = False) -> Document:
     """Read and parse `file`; a missing one is empty, unless it was asked for. Raises ConfigRefused."""
     try:
-        with file.open("rb") as stream:
+        with open_file(file) as stream:
             raw = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
         if must_exist:
@@ -45,6 +46,8 @@ def read(file: Path, must_exist: bool = False) -> Document:
         raw = b""
     except IsADirectoryError:
         raise _refused(file, "it is a folder", "give the path of a file") from None
+    except NoFile:  # a pipe can be read once, and would be empty when it is read again
+        raise _refused(file, "it is no file, but a pipe or a device", "give the path of a file") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise _refused(file, f"it cannot be read: {reason}",

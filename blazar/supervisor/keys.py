@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from blazar.config.load import load
+from blazar.config.load import load, refuse_together
 from blazar.config.tables.api_keys import names_of
 from blazar.control import Link, Message
 from blazar.errors import BlazarError, ConfigRefused
@@ -38,6 +38,11 @@ class Keys:
                 link.refuse(message, error)
                 return
             if number > self._newest:  # two may end in the other order than they began
+                try:
+                    refuse_together({**self._config, "keys": entries}, f"with host {self._config['host']}")
+                except ConfigRefused as refused:
+                    link.refuse(message, refused)
+                    return
                 self._newest = number
                 self.take(entries)
             names = names_of(self._config["keys"])
