@@ -59,8 +59,9 @@ class Pair:
 
     def _refused(self, reason: str) -> CertificateRefused:
         if "MISMATCH" in reason:
-            return CertificateRefused(file=self.key, setting="tls_key", remedy="name the key that this certificate was "
-                                      "made for", reason=f"it is not the key of tls_cert {self.cert}")
+            first = "put the server's own certificate first in it, or " if self.chain.count(_CERTIFICATE) > 1 else ""
+            return CertificateRefused(file=self.key, setting="tls_key", remedy=f"{first}name the key that this "
+                                      "certificate was made for", reason=f"it is not the key of tls_cert {self.cert}")
         return CertificateRefused(file=self.cert, setting="tls_cert",
                                   reason=f"with tls_key {self.key}, OpenSSL says {reason}",
                                   remedy="check both with `openssl x509 -in` and `openssl pkey -in`")

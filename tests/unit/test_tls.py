@@ -54,6 +54,7 @@ def test_tls_1_2_is_the_oldest(own):
 
 @pytest.mark.parametrize(("cert", "key", "words"), [
     ("{cert}", "{other}", "tls_key .*other.key cannot be used: it is not the key of tls_cert .*localhost.crt"),
+    ("{chain}", "{key}", "it is not the key of tls_cert .*chain.crt; put the server's own certificate first"),
     ("{cert}", "{pipe}", "tls_key .*pipe cannot be used: it is no file, but a pipe"),
     ("{cert}", "a\0b", "tls_key .* cannot be used: embedded null byte"),
     ("{cert}", "{folder}/none", "tls_key .*/none cannot be used: No such file"),
@@ -68,7 +69,8 @@ def test_what_cannot_be_used_is_told_in_words(own, folder, cert, key, words):
     lines = own.cert.read_text().splitlines()
     (folder / "broken.crt").write_text("\n".join([*lines[:3], *lines[-1:]]))
     files = {"cert": own.cert, "key": own.key, "other": other.key, "folder": folder, "broken": folder / "broken.crt",
-             "locked": locked(own.key, folder / "locked.key"), "pipe": folder / "pipe"}
+             "locked": locked(own.key, folder / "locked.key"), "pipe": folder / "pipe", "chain": folder / "chain.crt"}
+    files["chain"].write_text(other.cert.read_text() + own.cert.read_text())
     if not files["pipe"].exists():
         os.mkfifo(files["pipe"])  # whoever opened it would wait for ever
     with pytest.raises(CertificateRefused, match=words) as refused:
