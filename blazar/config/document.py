@@ -1,5 +1,6 @@
 """The configuration file as text: decoded, parsed, and searched for the line of a key."""
 
+import errno
 import re
 import tomllib
 from collections.abc import Iterator
@@ -50,6 +51,9 @@ def read(file: Path, must_exist: bool = False) -> Document:
         raise _refused(file, "it is no file, but a pipe or a device", "give the path of a file") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
+        if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):
+            raise _refused(file, f"it cannot be read: {reason}", "try again, and raise the limit of open files if that "
+                           "goes on: LimitNOFILE= of the unit, `ulimit -n` of a shell") from None
         raise _refused(file, f"it cannot be read: {reason}",
                        "let the user that runs Blazar read it (`chmod`, `chown`); for the packaged service, `sudo -u "
                        "blazar blazar ...`, or BLAZAR_HOST=127.0.0.1:11435 to ask its daemon") from None

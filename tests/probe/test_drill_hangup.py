@@ -41,7 +41,8 @@ def a_pipe(file):
 BROKEN = {
     "cut short": written(GOOD.encode()[:-9]), "a key that is not known": written(GOOD.encode() + b"max_loadet = 2\n"),
     "a value out of range": written(GOOD.replace("8", "-8").encode()), "empty keys": written(b'keys = [{name = ""}]\n'),
-    "UTF-16": written(GOOD.encode("utf-16")), "noise": written(bytes(range(256)) * 40), "empty, as by a full disk": written(b""), "gone": gone,
+    "UTF-16": written(GOOD.encode("utf-16")), "noise": written(bytes(range(256)) * 40),
+    "empty, as by a full disk": written(b""), "gone": gone,
     "a folder": a_folder, "a pipe": a_pipe,
 }
 
