@@ -68,6 +68,7 @@ MESSAGES = {
                  "requests finished cancelled"),
     "metrics": ("gateway, supervisor", "to the supervisor: engines: whether what engines tell is to be there",
                 "by the supervisor: text: the page; by a gateway worker: pid families: what it counts"),
+    "counted": ("gateway", "pid families: what a worker has counted that ends now", None),
     "event": ("gateway, supervisor", "by the supervisor: event; by a gateway worker: event: its kind, fields", None),
     "events": ("gateway", "last: the id of the last event that was seen, or since: a time as events have it",
                "events missed: whether some before them are gone"),
@@ -76,7 +77,7 @@ MESSAGES = {
     "progress": ("supervisor", "job; then says: a sentence, or begins: a file sha256 size, or stage done total", None),
     "cancel": ("gateway, cli", "job", None),
     "keys": ("cli", "", "file: the settings file of this daemon, names: of the API keys that it says"),
-    "status": ("cli", "", "pid url children gateway"),
+    "status": ("cli", "", "pid url settings children gateway"),
     "beat": ("gateway", "", None),
     "stopping": ("supervisor", "grace: seconds until streams are ended", None),
     "relieve": ("supervisor", "grace: as above; another gateway has taken over, and it is to take no more connections",
@@ -220,12 +221,12 @@ class _Waiter:
 
 
 def unwrap(message: Message | None, kind: str) -> Message:
-    """The raw answer of `ask_later`; raises the error that it holds, or LinkClosed for none."""
+    """The fields of the raw answer of `ask_later`; raises the error that it holds, or LinkClosed for none."""
     if message is None:
         raise LinkClosed(what=f"`{kind}`")
     if "error" in message:
         raise revive(message["error"])
-    return message
+    return {name: value for name, value in message.items() if name != "reply_to"}
 
 
 def connect(path: Path, on_message: Callable[[Link, Message], None] = lambda link, message: None,

@@ -81,6 +81,7 @@ boot
 check_unit
 chat
 check_reload
+before=$(user_data)
 step "booted: the watchdog, an example of a drop-in"
 check_watchdog
 step "booted: what is refused is not tried again"

@@ -148,7 +148,7 @@ class Client:
 
     def _untrusted(self, error: ssl.SSLCertVerificationError) -> CertificateUntrusted:
         reason = error.verify_message.rstrip(".")
-        remedy = f"put the file of the server's tls_cert into {BUNDLES[0]}"
+        remedy = f"set {BUNDLES[0]} to a copy of the server's tls_cert file"
         if "mismatch" in reason.lower() or "not valid for" in reason:
             remedy = "set BLAZAR_HOST to https:// and a name that stands in the certificate"
         return CertificateUntrusted(url=self.url, reason=reason, remedy=remedy)
@@ -235,7 +235,10 @@ def _words(body: bytes, status: int) -> str:
     except (ValueError, KeyError, TypeError):
         words = None
     if not isinstance(words, str):
-        words = body.decode(errors="replace").strip()[:200]
+        text = body.decode(errors="replace").strip()
+        page = text.startswith("<")
+        words = (f"no Blazar has answered, but another web server, with status {status}: see that BLAZAR_HOST names "
+                 f"the right port, and https:// where that speaks TLS") if page else text[:200]
     return words or f"the daemon answered with status {status} and no words"
 
 

@@ -50,7 +50,7 @@ class CommandGroup(Command):
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """The `--json` of every verb that prints a table."""
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
 def add_parser(verbs: Any, command: Command, complete: bool = True) -> Any:

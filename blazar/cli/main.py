@@ -46,6 +46,16 @@ VERBS: tuple[Command, ...] = (Serve(), Reload(), Service(), Pull(), Create(), Li
 FEW = 3
 """So many words are rather all named than one of them guessed: who writes gpu does not mean cpu."""
 
+EPILOG = """examples:
+  blazar serve
+  blazar pull smollm2-135m
+  blazar run smollm2-135m "Hello"
+  blazar doctor
+
+`blazar VERB --help` shows a verb's options and examples. Exit codes: 0 done,
+1 refused or failed, 2 bad usage or configuration, 3 address taken or already
+running, 4 no daemon answers."""
+
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
@@ -100,7 +110,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     args, left_over = parser.parse_known_args(argv)
     words = args.command.words if args.command else ""
     if left_over and (not words or any(word.startswith("-") for word in left_over)):
-        parser.error(f"unrecognized arguments: {' '.join(left_over)}")
+        called = [verb.name for verb in (args.command, getattr(args, "subverb", None)) if verb]
+        parser.error(f"unrecognized arguments: {' '.join(left_over)}; `{' '.join(['blazar', *called])} --help` shows "
+                     f"what it takes")
     if left_over:
         setattr(args, words, [*getattr(args, words), *left_over])
     return args
@@ -150,9 +162,8 @@ def get_parser() -> argparse.ArgumentParser:
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
-        prog="blazar", description="One daemon that turns a Linux box into a private AI server.",
-        epilog="`blazar VERB --help` shows a verb's options and examples. Exit codes: 0 done, 1 refused or failed, "
-               "2 bad usage or configuration, 3 address taken or already running, 4 no daemon answers.")
+        prog="blazar", description="One daemon that turns a Linux box into a private AI server.", epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"blazar {__version__}")
     _add_places(parser, default=None)
     parser.set_defaults(command=None)

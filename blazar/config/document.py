@@ -81,7 +81,8 @@ def _parse(file: Path, text: str) -> dict[str, Any]:
         raise _refused(file, "it is nested too deeply", "write at most a few tables within each other") from None
     except ValueError as error:
         raise _written_twice(file, text, error) or _refused(
-            file, f"not valid TOML: {error}", 'write `key = value`, with text in "quotes", and each key once') from None
+            file, f"not valid TOML: {error}",
+            'write `name = value`, with text in "quotes", and each name once') from None
     if _depth(values) > MAX_DEPTH:
         raise _refused(file, "it is nested too deeply", "write at most a few tables within each other")
     return values

@@ -45,7 +45,8 @@ def tls_pair(values: Values) -> Iterator[Problem]:
     """A certificate and its key come together."""
     for one, other in (("tls_cert", "tls_key"), ("tls_key", "tls_cert")):
         if values[one] and not values[other]:
-            yield Problem((one,), f"it is set and {other} is not", f"set {other} too, or remove {one}")
+            yield Problem((one,), f"it is set and {other} is not",
+                          "set both, which `blazar config edit` can, or neither")
 
 
 @rule(refused='host = "0.0.0.0"\nagent = true',
@@ -57,6 +58,14 @@ def engine_tools_need_keys(values: Values) -> Iterator[Problem]:
     for path in tools_offered(values):
         yield Problem(path, f"it lets anyone who reaches {values['host']} run programs on this machine",
                       'add [[keys]], or set host = "127.0.0.1"')
+
+
+@rule(refused='host = "0.0.0.0"', accepted='host = "0.0.0.0"\n[[keys]]\nname = "me"\nkey = "secret"', warns=True)
+def open_server_is_told(values: Values) -> Iterator[Problem]:
+    """Whoever serves a network without API keys is told so at every start."""
+    if not is_loopback(values["host"]) and not values["keys"]:
+        yield Problem(("host",), f"anyone who reaches {values['host']} may ask, and add and remove models",
+                      'make API keys with `blazar keys add NAME`, or set host = "127.0.0.1"', fatal=False)
 
 
 def tools_offered(values: Values) -> Iterator[KeyPath]:
@@ -182,6 +191,6 @@ def stdio_options_need_command(values: Values) -> Iterator[Problem]:
                 yield Problem((*path, field), "it is for servers with a `command` only", "remove it")
 
 
-EXPOSURE_RULES = (tls_pair, engine_tools_need_keys, remote_key_stays_secret, cleartext_remote_is_told,
-                  remote_url_is_plain, mcp_url_is_plain, secrets_are_unique, key_names_are_unique,
-                  allowed_env_needs_env_clear, stdio_options_need_command)
+EXPOSURE_RULES = (tls_pair, engine_tools_need_keys, open_server_is_told, remote_key_stays_secret,
+                  cleartext_remote_is_told, remote_url_is_plain, mcp_url_is_plain, secrets_are_unique,
+                  key_names_are_unique, allowed_env_needs_env_clear, stdio_options_need_command)

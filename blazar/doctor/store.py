@@ -3,6 +3,7 @@
 import os
 import shutil
 from pathlib import Path
+from shlex import quote
 
 from blazar.doctor.check import Finding, Surroundings, user_name
 from blazar.errors import BlazarError
@@ -15,16 +16,16 @@ LOW_SPACE = 2 << 30
 def check_data_dir(surroundings: Surroundings) -> Finding:
     folder = surroundings.located.paths.data_dir
     existing = _nearest_existing(folder)
+    if os.statvfs(existing).f_flag & os.ST_RDONLY:
+        return Finding("data dir", "fail", f"{folder} lies on a file system that is mounted read-only",
+                       f'`sudo mount -o remount,rw "$(findmnt -nT {quote(str(existing))} -o TARGET)"`, or choose '
+                       "another with --data-dir")
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         return Finding("data dir", "fail", f"{folder} cannot be written",
                        f"run as its owner, `sudo -u {user_name(existing.stat().st_uid)} blazar ...`, or choose another "
                        "with --data-dir")
     free = shutil.disk_usage(existing).free
     found = f"{folder}, {format_bytes(free)} free"
-    if os.statvfs(existing).f_flag & os.ST_RDONLY:
-        return Finding("data dir", "fail", f"{folder} lies on a file system that is mounted read-only",
-                       f"`sudo mount -o remount,rw $(findmnt -nT {existing} -o TARGET)`, or choose another with "
-                       "--data-dir")
     if free < LOW_SPACE:
         return Finding("data dir", "warn", found,
                        f"make room, models need {format_bytes(LOW_SPACE)} and more: `blazar list` shows what they "

@@ -175,6 +175,12 @@ class Supervisor:
             self._reported = self._ledger.revision
             self._link.note("report", children=self._ledger.children(), usage=usage)
 
+    def part(self) -> None:
+        """Tell the last counts, before this worker ends."""
+        self.tick()
+        if self._link is not None:
+            self._link.note("counted", pid=os.getpid(), families=self.counts())
+
     # -- the connection ----------------------------------------------------------------------------
 
     def _ask(self, kind: str, timeout: float | None, **fields: Any) -> Message:

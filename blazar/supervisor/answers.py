@@ -80,7 +80,8 @@ class Answers:
             "examine": self._examine, "put_down": self._put_down,
             "keep_alive": self._keep_alive, "describe": self._describe, "explain": self._explain,
             "requests": self._requests, "changed": self._changed, "status": self._status, "beat": self._beat,
-            "report": self._report, "metrics": page.told, "events": events.told, "event": events.hear,
+            "report": self._report, "metrics": page.told, "counted": page.counted,
+            "events": events.told, "event": events.hear,
             "keys": self._keys.read_again, "reload": self._read_again,
             "job": self._jobs.start, "cancel": self._jobs.cancel,
             **StoreAnswers(store, self._answer_later).kinds, **StoredAnswers(self._answer_later).kinds,
@@ -296,7 +297,8 @@ class Answers:
 
     def _status(self, link: Link, message: Message) -> None:
         url = self._url_of(self._certificate.scheme)
-        link.answer(message, pid=os.getpid(), url=url, children=self._fleet.describe(),
+        link.answer(message, pid=os.getpid(), url=url, settings=str(self._keys.file),
+                    children=self._fleet.describe(),
                     gateway={"pid": self._gateway.pid, "workers": [worker.pid for worker in self._workers.all()]})
 
     def _requests(self, link: Link, message: Message) -> None:

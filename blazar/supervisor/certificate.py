@@ -37,6 +37,11 @@ class Certificate:
     def scheme(self) -> str:
         return "http" if self._pair is None else "https"
 
+    @property
+    def pair(self) -> Pair | None:
+        """The one with which new connections are received."""
+        return self._pair
+
     def told(self) -> dict[str, str] | None:
         """What a gateway worker is told of it."""
         return None if self._pair is None else {"chain": self._pair.chain, "secret": self._pair.secret}

@@ -8,7 +8,7 @@ from typing import Any
 from blazar.config.config import Config
 from blazar.config.effective import effective
 from blazar.config.load import refuse_together
-from blazar.config.reach import FIXED, changed, of_gateway
+from blazar.config.reach import FIXED, TOLD, changed, of_gateway
 from blazar.hardware.census import Census
 from blazar.planner.room import Room
 from blazar.supervisor.answers import Answers
@@ -19,6 +19,7 @@ from blazar.supervisor.means import Weighed
 from blazar.supervisor.relaunch import Relaunch
 from blazar.supervisor.reload import Fresh, Waiter
 from blazar.supervisor.report import Report
+from blazar.tls import Pair
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +71,7 @@ class Takeover:
         if fresh.refusal is not None and (config.tls_cert, config.tls_key) != (now.tls_cert, now.tls_key):
             raise fresh.refusal
         self._answers.refuse_shadows(config.as_dict()["alias"])
+        former_pair = self._certificate.pair
         differ = changed(before, fresh.config.as_dict())
         report = Report(changed=[name for name in differ if name not in FIXED],
                         restart=[name for name in differ if name in FIXED], warnings=list(config.warnings))
@@ -81,7 +83,7 @@ class Takeover:
         self._in_force.take(config)
         self._take(config)
         self._answers.go_by(config.as_dict())
-        self._relaunch.look(former, report, lambda: self._replace(before, report, then))
+        self._relaunch.look(former, report, lambda: self._replace(before, former_pair, report, then))
 
     def _renew(self, fresh: Fresh, report: Report) -> None:
         if fresh.refusal is None:
@@ -91,9 +93,10 @@ class Takeover:
         report.certificate = "refused"
         report.failed.append(f"{fresh.refusal.message}; new connections get the certificate from before")
 
-    def _replace(self, before: dict[str, Any], report: Report, then: Waiter) -> None:
+    def _replace(self, before: dict[str, Any], former_pair: Pair | None, report: Report, then: Waiter) -> None:
         """Have another gateway take over where its settings have changed."""
-        if of_gateway(before) == of_gateway(self._answers.settings()):
+        now = self._answers.settings()
+        if of_gateway(before) == of_gateway(now):
             then(report, None)
             return
 
@@ -101,10 +104,14 @@ class Takeover:
             if failure:
                 log.error("gateway: not replaced: %s", failure)
                 report.failed.append(f"the gateway goes on with its settings from before: {failure}")
-                keys = self._answers.settings()["keys"]
-                self._answers.go_by({**before, "keys": keys})
+                self._answers.go_by({**before, **{name: self._answers.settings()[name] for name in held}})
+                if not same_scheme:
+                    self._certificate.take(former_pair)
+                    report.certificate = "kept"
             else:
                 report.gateway = "replaced"
             then(report, None)
 
+        same_scheme = bool(before["tls_cert"]) == bool(now["tls_cert"])
+        held = TOLD if same_scheme else ("keys",)
         self._gateway.replace(replaced)

@@ -29,6 +29,10 @@ class Keys:
         self._publish = publish
         self._reads = self._newest = self._reloads = 0
 
+    @property
+    def file(self) -> Path:
+        return self._file.absolute()
+
     def read_again(self, link: Link, message: Message) -> None:
         """Read file and BLAZAR_KEYS again; the answer follows when every worker goes by what they say now."""
         self._reads += 1
@@ -46,7 +50,7 @@ class Keys:
                 link.refuse(message, refused)
                 return
             names = names_of(self._config["keys"])
-            self._workers.refresh(lambda: link.answer(message, file=str(self._file.absolute()), names=names))
+            self._workers.refresh(lambda: link.answer(message, file=str(self.file), names=names))
 
         self._pool.submit(read, _read, self._file)
 

@@ -73,6 +73,10 @@ class MetricsPage:
         if len(self._askers[engines]) == 1:
             self._gather(engines)
 
+    def counted(self, link: Link, message: Message) -> None:
+        """A worker's last words."""
+        self._counts.keep(int(message["pid"]), [Family.from_plain(plain) for plain in message["families"]])
+
     # -- asking around -----------------------------------------------------------------------------------
 
     def _gather(self, engines: bool) -> None:

@@ -34,7 +34,9 @@ class Report:
 
     def lines(self) -> list[str]:
         """The same for people."""
-        said = [f"changed: {', '.join(self.changed)}" if self.changed else "no setting has changed"]
+        said = [f"changed: {', '.join(self.changed)}"] if self.changed else []
+        if not self.changed and not self.restart:
+            said.append("no setting has changed")
         if self.children:
             said.append(f"loaded anew once their requests have ended: {', '.join(self.children)}")
         if self.gateway == "replaced":

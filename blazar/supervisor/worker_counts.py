@@ -26,6 +26,11 @@ class WorkerCounts:
         for pid in [pid for pid in self._told if pid not in told and not processes.is_alive(pid)]:
             self._gone = summed([self._gone, _lasting(self._told.pop(pid))])
 
+    def keep(self, pid: int, told: list[Family]) -> None:
+        """What one worker tells that ends now, so that nothing is missing that came after the last page."""
+        self._present.discard(pid)
+        self._told[pid] = told
+
     def families(self) -> list[Family]:
         """The sums. Of a worker that did not answer, its counts as it told them last."""
         return summed([*(found if pid in self._present else _lasting(found) for pid, found in self._told.items()),

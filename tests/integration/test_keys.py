@@ -76,6 +76,9 @@ def test_a_file_that_the_daemon_does_not_read_is_told(shell, tmp_path):
     assert f"has {shell.config} as its settings file" in done.stderr
     told = json.loads(done.stdout)
     assert told["in_force"] is False and Caller(shell, told["key"])() == 401
+    done = shell("config", "set", "max_queued", "9", "--config", str(other))
+    assert f"has {shell.config} as its settings file" in done.stderr and "blazar reload" not in done.stderr
+    assert "blazar reload" in shell("config", "set", "max_queued", "9").stderr
 
 
 @pytest.mark.parametrize("text", [None, "[broken", '[[keys]]\nkey = "sha256:beef"\n'])

@@ -14,6 +14,7 @@ from contextlib import closing
 import pytest
 
 from blazar.proxy.listeners import MOST
+from blazar.proxy.resources.events import HEARTBEAT
 from blazar.supervisor.gateway import LAUNCHER
 from tests.support.daemon import Daemon
 from tests.support.exposition import read, value
@@ -152,6 +153,7 @@ def test_counts_outlive_a_gateway_worker(daemon):
     os.kill(worker, signal.SIGKILL)
     until(lambda: daemon.status()["gateway"]["workers"] not in ([], [worker]), 30)
     ask(daemon, model)
+    until(lambda: value(page(daemon), "blazar_generations_total") == 2)  # a page is good for half a second
     found = page(daemon)
     assert value(found, "blazar_generations_total") == 2 and value(found, "blazar_load_seconds_count") >= 1
     assert value(found, "blazar_gateway_starts_total") == 2
@@ -272,3 +274,28 @@ def test_who_does_not_read_is_cut_off_and_others_hear_everything(daemon):
     assert daemon.stop() == 0
     reader.join(30)
     assert heard.count("config_reloaded") % 100 == 0 and heard.count("config_reloaded") >= 100
+
+
+@pytest.mark.slow
+def test_silence_is_broken_by_remarks_also_while_hidden_things_happen(daemon):
+    model, over = daemon.install("m"), threading.Event()
+    daemon.settings["keys"] = [{"name": "ann", "key": "sk-ann", "models": ["other"]}, {"name": "bob", "key": "sk-bob"}]
+    daemon.key = "sk-bob"
+    daemon.start()
+
+    def load_and_unload():
+        while not over.wait(1):
+            daemon.post("/api/generate", {"model": model}, 60)
+            daemon.post("/api/generate", {"model": model, "keep_alive": 0}, 60)
+    thread = threading.Thread(target=load_and_unload)
+    with closing(listen(daemon, **{"x-api-key": "sk-ann"})) as stream:
+        assert stream.readline() == b"retry: 2000\n" and stream.readline() == b"\n"
+        thread.start()
+        try:
+            began = time.monotonic()
+            assert stream.readline() == b": nothing new\n"
+            assert HEARTBEAT - 1 < time.monotonic() - began < HEARTBEAT + 15
+        finally:
+            over.set()
+            thread.join(60)
+    assert any(event["event"] == "model_unloaded" for event in kept(daemon, **{"x-api-key": "sk-bob"}))

@@ -8,8 +8,10 @@ import urllib.request
 
 import pytest
 
+from blazar.cli.client import Client
 from blazar.errors import BlazarError
 from blazar.supervisor import processes
+from tests.support.exposition import read, value
 from tests.support.reloading import PIECE, ReloadedDaemon, Stream
 from tests.support.waiting import until
 
@@ -69,6 +71,7 @@ def test_the_gateway_is_replaced_under_a_stream(daemon):
     assert stream.begun.wait(60)
     daemon.write('cors_origins = ["https://app.example.com"]\nport = 9\n[[alias]]\nname = "nick"\nmodel = "slow"\n')
     status, told = daemon.post("/api/reload", {}, 120)
+    assert "reply_to" not in told
     assert status == 200 and told["changed"] == ["alias", "cors_origins"] and told["gateway"] == "replaced"
     assert told["children"] == [] and told["restart"] == []  # the flag --port stands over the file
     assert processes.is_alive(worker) and len(daemon.workers()) == 2
@@ -77,6 +80,8 @@ def test_the_gateway_is_replaced_under_a_stream(daemon):
     assert Stream(daemon, "nick").whole() == WHOLE
     until(lambda: not processes.is_alive(worker), 60)
     assert len(daemon.workers()) == 1 and daemon.pids() == pids
+    found = read(Client(daemon.url).text("/metrics"))
+    assert value(found, "blazar_generations_total") == 3, "what the former one has counted stays"
 
 
 def test_what_is_refused_changes_nothing(daemon):

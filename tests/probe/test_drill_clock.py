@@ -68,7 +68,7 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", [pytest.param(way, marks=[pytest.mark.slow] if number else [])
+@pytest.mark.parametrize("way", [pytest.param(way, marks=[pytest.mark.debian] if number else [])
                                  for number, way in enumerate(WAYS)])
 def test_it_goes_away_and_comes_back(daemon, clock, way):
     hour, steps, of_today = WAYS[way]

@@ -29,8 +29,7 @@ class ReloadedDaemon(Daemon):
     def reload(self) -> dict[str, Any]:
         link = self.control()
         try:
-            told = link.ask("reload", 120)
-            return {name: value for name, value in told.items() if name != "reply_to"}
+            return link.ask("reload", 120)
         finally:
             link.close()
 

@@ -97,7 +97,6 @@ def gateway() -> Iterator[Gateway]:
         supervisor = FakeSupervisor(folder, [MODEL], {"keys": keys})
         supervisor.loaded[MODEL] = endpoint(MODEL, ("127.0.0.1", 9), slots=4096)
         supervisor.open_control()
-        logging.getLogger("blazar").setLevel(logging.ERROR)  # that we leave at the end is no news
         try:
             yield Gateway.connect(next(folder.rglob("control.sock")))
         finally:
@@ -108,6 +107,7 @@ def main() -> int:
     parser = argparse.ArgumentParser("python -m tools.bench.cost", description="What each stage costs.")
     parser.add_argument("--json", action="store_true", help="print {stage: microseconds} alone")
     options = parser.parse_args()
+    logging.getLogger("blazar").setLevel(logging.ERROR)  # that we leave at the end is no news
     with gateway() as measured:
         costs = measure(measured)
     if options.json:

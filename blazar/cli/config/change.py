@@ -39,12 +39,19 @@ def writing(context: Context, *words: str) -> Iterator[Path]:
                               remedy="the file is as it was; name another one with --config") from None
 
 
-def tell(context: Context, check: Check) -> None:
-    """What the daemon would warn of, and when the change counts."""
+def tell(context: Context, check: Check, changed: str = "") -> None:
+    """What the daemon would warn of, and when the change counts; `changed` is the setting, if there is only one."""
+    from blazar.config.reach import FIXED
     for warning in check.loaded.warnings if check.loaded else ():
         context.out.note(warning)
+    file = context.located.config_file.absolute()
     if context.daemon is None:
         context.out.note("it counts from the next start of `blazar serve` on")
+        return
+    running = f"the running daemon, pid {context.daemon['pid']}"
+    if (theirs := context.daemon.get("settings", str(file))) != str(file):
+        context.out.note(f"{running}, has {theirs} as its settings file, so nothing changes for it")
+    elif changed in FIXED:
+        context.out.note(f"{running}, goes on as it is: {changed} counts once it is started anew")
     else:
-        context.out.note(f"the running daemon, pid {context.daemon['pid']}, goes on as it is: `blazar reload` "
-                         f"makes it go by the change")
+        context.out.note(f"{running}, goes on as it is: `blazar reload` makes it go by the change")

@@ -44,13 +44,13 @@ class Set(Command):
             set_value(file, key.path, value, check)
         context.out.line(f"{args.key} = {shown(HIDDEN if key.secret else value)}")
         _tell_of_variables(key, context)
-        tell(context, check)
+        tell(context, check, str(key.path[0]))
         return 0
 
 
 def _refuse_tables(key: "Named") -> None:
     if key.path == ("keys",):
-        raise UsageRefused("API keys are not set here, since only their hashes belong into the file: `blazar keys add "
+        raise UsageRefused("API keys are not set here, since only their hashes belong in the file: `blazar keys add "
                            "NAME` makes one")
     if key.is_list_of_tables and len(key.path) == 1:
         raise UsageRefused(f"{key.text} is a list of tables, which `blazar config edit` changes")

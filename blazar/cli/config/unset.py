@@ -32,5 +32,5 @@ class Unset(Command):
             context.out.note(f"{file} does not have {args.key}; nothing was changed")
             return 0
         context.out.line(f"{args.key} is no longer in {file}")
-        tell(context, check)
+        tell(context, check, str(key.path[0]))
         return 0

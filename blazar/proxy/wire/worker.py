@@ -85,7 +85,7 @@ class GatewayWorker(GeventWorker):
             if not client.busy:
                 client.shut(_socket.SHUT_RD)  # what has already come is still read
         self._drain(gateway)
-        gateway.supervisor.tick()  # the last counts
+        gateway.supervisor.part()
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         super().handle_exit(sig, frame)

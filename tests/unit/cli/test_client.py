@@ -55,6 +55,8 @@ def test_without_a_daemon_the_configuration_tells(tmp_path, host, url):
     (b'{"error": {"message": "model gone", "type": "x"}}', "model gone"),
     (b'{"type": "error", "error": {"type": "x", "message": "model gone"}}', "model gone"),
     (b"Bad Gateway", "Bad Gateway"),
+    (b"<html>\n<head><title>400", "no Blazar has answered, but another web server, with status 502: see that "
+     "BLAZAR_HOST names the right port, and https:// where that speaks TLS"),
     (b"", "the daemon answered with status 502 and no words"),
     (b"[1]", "[1]"),
     (b'{"error": null}', '{"error": null}'),
@@ -176,7 +178,7 @@ def test_a_server_with_tls_is_asked_when_its_certificate_is_trusted(server, tmp_
     server.socket = server_context(str(own.cert), str(own.key)).wrap_socket(server.socket, server_side=True)
     server.answers["/api/ps"] = (200, b'{"models": []}')
     url = server.url.replace("http:", "https:")
-    with pytest.raises(CertificateUntrusted, match=r"self.signed certificate; put the file .* into SSL_CERT_FILE"):
+    with pytest.raises(CertificateUntrusted, match=r"self.signed certificate; set SSL_CERT_FILE to a copy"):
         Client(url).get("/api/ps")
     monkeypatch.setenv("SSL_CERT_FILE", str(own.cert))
     assert Client(url).get("/api/ps") == {"models": []}

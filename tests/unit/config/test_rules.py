@@ -14,7 +14,7 @@ from tests.support.config_files import load_text
 
 
 def test_names_are_unique():
-    assert len({rule.name for rule in RULES}) == len(RULES) == 51
+    assert len({rule.name for rule in RULES}) == len(RULES) == 52
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)

@@ -103,5 +103,6 @@ def test_what_people_are_told():
         "changed: slots", "loaded anew once their requests have ended: m",
         "the gateway was replaced; its running answers go on", "new connections get the new certificate",
         "needs a restart of the daemon: port", "not in force: that"]
-    assert Report.of({**report.as_dict(), "reply_to": 3}) == report
+    assert Report.of({**report.as_dict(), "later": 3}) == report
+    assert Report(restart=["host"]).lines() == ["needs a restart of the daemon: host"]
     assert Report().lines() == ["no setting has changed"]

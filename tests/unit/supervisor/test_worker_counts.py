@@ -55,5 +55,16 @@ def test_no_count_falls_when_a_worker_goes_and_another_comes(other):
         assert seen(counts) == (6 + requests, 2, 6 + requests, 6 + requests)
 
 
+def test_the_last_words_of_a_worker_stand(other):
+    counts = WorkerCounts()
+    counts.take({other.pid: told(5, 3)})
+    counts.keep(other.pid, told(7, 1))
+    assert seen(counts) == (7, 0, 7, 7)
+    other.kill()
+    other.wait()
+    counts.take({os.getpid(): told(1, 2)})
+    assert seen(counts) == (8, 2, 8, 8)
+
+
 def test_without_any_worker_there_is_nothing():
     assert WorkerCounts().families() == []
