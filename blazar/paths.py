@@ -7,9 +7,11 @@ without either, the working directory is used and the caller warns.
 import errno
 import hashlib
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 SYSTEM_CONFIG = Path("/etc/blazar/config.toml")
 SYSTEM_DATA = Path("/var/lib/blazar")
@@ -193,3 +195,19 @@ def _base(env: Mapping[str, str], variable: str, under_home: str, warnings: list
     warnings.append(f"neither {variable} nor HOME is set: using the working directory {Path.cwd()}; "
                     f"set one of them to keep your data in one place")
     return Path.cwd()
+
+
+class NoFile(OSError):
+    """Something else than a file lies there: a pipe, which would make its reader wait, or a device."""
+
+
+def open_file(file: str | os.PathLike[str]) -> BinaryIO:
+    """Open a file for reading, and nothing else than a file, or /dev/null. Never waits. Raises OSError, NoFile."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    found = os.fstat(descriptor)
+    if stat.S_ISREG(found.st_mode) or found.st_rdev == os.stat(os.devnull).st_rdev:
+        return open(descriptor, "rb")
+    os.close(descriptor)
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
+    raise NoFile(errno.EINVAL, "it is no file, but a pipe or a device", str(file))

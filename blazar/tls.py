@@ -7,12 +7,14 @@ imported it before the standard library is patched.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from blazar.errors import CertificateRefused
+from blazar.paths import open_file
 
 if TYPE_CHECKING:
     import ssl
@@ -45,21 +47,21 @@ class Pair:
         context.options |= ssl.OP_NO_RENEGOTIATION
         context.set_alpn_protocols(["http/1.1"])
         self._look()
-        chain, secret = _in_memory(self.chain), _in_memory(self.secret)
         try:
-            context.load_cert_chain(f"/proc/self/fd/{chain}", f"/proc/self/fd/{secret}",
-                                    password=lambda: "")  # never asked for on a terminal
+            with _in_memory(self.chain) as chain, _in_memory(self.secret) as secret:
+                context.load_cert_chain(chain, secret, password=lambda: "")  # never asked for on a terminal
         except (ssl.SSLError, ValueError) as error:
             raise self._refused(getattr(error, "reason", None) or "unreadable") from None
-        finally:
-            os.close(chain)
-            os.close(secret)
+        except OSError as error:
+            raise CertificateRefused(file=self.cert, setting="tls_cert", reason=error.strerror or str(error),
+                                     remedy="raise the limit on open files (`ulimit -n`)") from None
         return context
 
     def _refused(self, reason: str) -> CertificateRefused:
         if "MISMATCH" in reason:
-            return CertificateRefused(file=self.key, setting="tls_key", remedy="name the key that this certificate was "
-                                      "made for", reason=f"it is not the key of tls_cert {self.cert}")
+            first = "put the server's own certificate first in it, or " if self.chain.count(_CERTIFICATE) > 1 else ""
+            return CertificateRefused(file=self.key, setting="tls_key", remedy=f"{first}name the key that this "
+                                      "certificate was made for", reason=f"it is not the key of tls_cert {self.cert}")
         return CertificateRefused(file=self.cert, setting="tls_cert",
                                   reason=f"with tls_key {self.key}, OpenSSL says {reason}",
                                   remedy="check both with `openssl x509 -in` and `openssl pkey -in`")
@@ -97,22 +99,23 @@ def client_context(env: Mapping[str, str] = os.environ) -> ssl.SSLContext:
     return context
 
 
-def _in_memory(text: str) -> int:
-    """A file that lies nowhere, since OpenSSL reads keys from files only; its descriptor."""
-    descriptor = os.memfd_create("pem")
-    with os.fdopen(os.dup(descriptor), "wb") as file:
+@contextmanager
+def _in_memory(text: str) -> Iterator[str]:
+    """The path of a file that lies nowhere, since OpenSSL reads keys from files only. Raises OSError."""
+    with open(os.memfd_create("pem"), "wb") as file:
         file.write(text.encode("latin-1"))
-    return descriptor
+        file.flush()
+        yield f"/proc/self/fd/{file.fileno()}"
 
 
 def _read(setting: str, file: str) -> str:
     try:
-        with open(file, "rb") as opened:
+        with open_file(file) as opened:
             found = opened.read(LARGEST + 1)
         if len(found) > LARGEST:
             raise CertificateRefused(file=file, setting=setting, reason="it is larger than a MiB",
                                      remedy="name a file of certificates or keys in PEM form")
         return found.decode("latin-1")
-    except OSError as error:
-        raise CertificateRefused(file=file, setting=setting, reason=error.strerror or str(error),
+    except (OSError, ValueError) as error:
+        raise CertificateRefused(file=file, setting=setting, reason=getattr(error, "strerror", None) or str(error),
                                  remedy="correct the path, or let the user that runs Blazar read it") from None

@@ -35,7 +35,8 @@ fields below. The daemon keeps the last {KEPT:,}. Who comes back with `Last-Even
 what was missed; where some of that is gone, as after a restart of the daemon, an event `gap` comes first.
 `?since=600` begins with the events of the last 600 seconds, `?follow=false` ends after them. After 15 seconds of
 silence a remark is sent. A listener that does not read is cut off. An API key does not hear of models that it may
-not use, nor of what other keys were refused.
+not use, nor of what other keys were refused, which keys there are, and what was wrong with the configuration. Its
+stream ends when the key is taken back or changed.
 
 `blazar events` shows them, `blazar watch` the last ones below the models, their slots, queues and speed.
 

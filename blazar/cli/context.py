@@ -2,10 +2,12 @@
 
 import argparse
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from blazar.cli.output import Output
+from blazar.errors import ConfigRefused
 
 if TYPE_CHECKING:
     from blazar.cli.client import Client
@@ -40,18 +42,30 @@ class Context:
         return load(self.located.config_file, self.env, self.flags, must_exist=bool(self._args.config))
 
     def reader(self) -> Callable[[], Any]:
-        """Loads the configuration anew at each call, as `config` is. A file that was there once has to be there then:
-        one that has vanished is no wish for the defaults."""
-        from blazar.config.load import load
+        """Loads the configuration anew at each call, as `config` is. A file that was there once has to be there then,
+        and one that said something has to say something: what has vanished, or is empty since the disk is full or
+        somebody is about to write it, is no wish for the defaults, nor for having no API keys."""
+        from blazar.config.document import Document
+        from blazar.config.document import read as read_document
+        from blazar.config.load import load_document
         file, flags = self.located.config_file, self.flags
-        known = bool(self._args.config)
+        known, said = bool(self._args.config), False
+
+        def document() -> Document:
+            nonlocal known, said
+            known = known or file.exists()
+            found = read_document(file, known)
+            if said and not found.text.strip():
+                raise ConfigRefused(where=str(file), problem="it is empty, and was not before",
+                                    remedy="write it again, or a line `#` if all defaults are meant")
+            said = said or bool(found.text.strip())
+            return found
 
         def read() -> Any:
-            nonlocal known
-            known = known or file.exists()
-            return load(file, self.env, flags, must_exist=known)
+            return load_document(document(), self.env, flags)
 
-        known = known or file.exists()
+        with suppress(ConfigRefused):  # whoever serves has loaded it already
+            document()
         return read
 
     @property

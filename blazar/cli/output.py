@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import select
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -31,6 +32,17 @@ class Output:
     def interactive(self) -> bool:
         """Whether a person reads the answer."""
         return self._stream.isatty()
+
+    def look(self) -> None:
+        """Raises BrokenPipeError when the reader of our pipe has left, which is otherwise seen only by writing."""
+        try:
+            poll = select.poll()
+            poll.register(self._stream.fileno(), 0)
+            found = poll.poll(0)
+        except (OSError, ValueError):  # no descriptor of the system's
+            return
+        if found and found[0][1] & select.POLLERR:
+            raise BrokenPipeError
 
     def text(self, text: str) -> None:
         """Print a piece of an answer as it comes, without a line end."""

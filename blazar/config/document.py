@@ -1,5 +1,6 @@
 """The configuration file as text: decoded, parsed, and searched for the line of a key."""
 
+import errno
 import re
 import tomllib
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from typing import Any
 
 from blazar.config.refusal import KeyPath
 from blazar.errors import ConfigRefused
+from blazar.paths import NoFile, open_file
 
 MAX_BYTES = 4 << 20
 MAX_DEPTH = 32
@@ -37,7 +39,7 @@ class Document:
 def read(file: Path, must_exist: bool = False) -> Document:
     """Read and parse `file`; a missing one is empty, unless it was asked for. Raises ConfigRefused."""
     try:
-        with file.open("rb") as stream:
+        with open_file(file) as stream:
             raw = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
         if must_exist:
@@ -45,8 +47,13 @@ def read(file: Path, must_exist: bool = False) -> Document:
         raw = b""
     except IsADirectoryError:
         raise _refused(file, "it is a folder", "give the path of a file") from None
+    except NoFile:  # a pipe can be read once, and would be empty when it is read again
+        raise _refused(file, "it is no file, but a pipe or a device", "give the path of a file") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
+        if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):
+            raise _refused(file, f"it cannot be read: {reason}", "try again, and raise the limit of open files if that "
+                           "goes on: LimitNOFILE= of the unit, `ulimit -n` of a shell") from None
         raise _refused(file, f"it cannot be read: {reason}",
                        "let the user that runs Blazar read it (`chmod`, `chown`); for the packaged service, `sudo -u "
                        "blazar blazar ...`, or BLAZAR_HOST=127.0.0.1:11435 to ask its daemon") from None

@@ -46,6 +46,15 @@ def load_document(document: Document, env: Mapping[str, str], flags: Mapping[str
     return Config(draft.values, draft.origins, document.file, warnings, draft.runtime)
 
 
+def refuse_together(values: Mapping[str, Any], why: str) -> None:
+    """Raises ConfigRefused when values that are right one by one do not go together; `why` says how they met."""
+    for rule in RULES:
+        for problem in rule.check(freeze(values)):
+            if problem.fatal:
+                raise ConfigRefused(where=f"{why}, key `{problem.path[-1]}`", problem=problem.problem,
+                                    remedy=problem.remedy)
+
+
 def _named_by(env: Mapping[str, str], file: Path) -> bool:
     named = env.get("BLAZAR_CONFIG")
     return named is not None and Path(named).expanduser() == file

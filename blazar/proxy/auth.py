@@ -67,6 +67,10 @@ class KeyRing:
             raise KeyUnknown if sent else Unauthenticated
         return found
 
+    def lets_in(self, key: ApiKey | None) -> bool:
+        """Whether who came with `key`, or with none, would be let in as that now."""
+        return self._by_digest.get(key.digest) == key if key is not None else not self._keys
+
     def check_model(self, key: ApiKey | None, model: str, alias: str = "") -> None:
         """Raises ModelForbidden when `key` may not use the model of this canonical name, asked for as `alias`."""
         if key is not None and not self.allows(key, model, alias):

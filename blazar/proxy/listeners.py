@@ -86,11 +86,18 @@ class Listeners:
         return len(self._listeners)
 
 
+OF_THE_OWNER = frozenset({"keys_changed", "config_refused"})
+"""Kinds that name all API keys, or lines and files of the configuration."""
+
+
 def visible(allows: Callable[[str], bool], key: str | None) -> Callable[[dict[str, Any]], bool]:
-    """Whether an event may be told: not what another API key than the one called `key` was refused, and nothing of
-    models that it may not use, as `allows` says. For None, everything."""
+    """Whether an event may be told: not what another API key than the one called `key` was refused, nothing of models
+    that it may not use, as `allows` says, nor of pulls that may bring one, and not what is the owner's. For None,
+    everything."""
     def may_see(event: dict[str, Any]) -> bool:
         if key is None:
             return True
-        return event.get("key", key) == key and ("model" not in event or allows(event["model"]))
+        model = event.get("model", event.get("reference"))
+        return (event["event"] not in OF_THE_OWNER and event.get("key", key) == key
+                and (model is None or allows(model)))
     return may_see

@@ -123,7 +123,7 @@ class Answers:
         self._config.clear()
         self._config.update(config)
         if config["keys"] != keys:
-            self._keys.take(config["keys"])
+            self._keys.reloaded(config["keys"])
         self._refresh(lambda error: None)
 
     # -- what the gateway sees ---------------------------------------------------------------------------

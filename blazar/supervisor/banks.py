@@ -81,15 +81,27 @@ def write(index: Path, model: str, origin: Mapping[str, Any], fresh: Mapping[Pat
 def read(index: Path) -> dict[str, Any] | None:
     """What `write` wrote, its parts as `Part`; None when there is no such bank, or nobody can make sense of it."""
     try:
-        with index.open("rb") as file:
-            entry = json.loads(file.read(LONGEST_INDEX))
+        return _meant(index, _text(index))
+    except OSError:
+        return None
+
+
+def _text(index: Path) -> bytes:
+    with index.open("rb") as file:
+        return file.read(LONGEST_INDEX)
+
+
+def _meant(index: Path, text: bytes) -> dict[str, Any] | None:
+    """What the text of a bank says; None for nonsense."""
+    try:
+        entry = json.loads(text)
         parts = [Part(str(part["file"]), int(part["tokens"]), int(part["size"]), int(part["crc"]))
                  for part in entry["parts"]]
         if any(not _is_ours(index, part.file) for part in parts):
             return None
         return {"model": str(entry["model"]), "origin": dict(entry["origin"]), "saved_at": float(entry["saved_at"]),
                 "parts": parts}
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
@@ -124,9 +136,13 @@ def checksum(file: Path, on_piece: Callable[[], object] = lambda: None) -> int:
 
 
 def sweep(paths: Paths, digests: Mapping[str, str], keep: float) -> None:
-    """Delete the banks of models that are gone or were replaced, by `digests`; then what is beyond the limit of all."""
+    """Delete the banks of models that are gone or were replaced, by `digests`; then what is beyond the limit of all.
+    Raises OSError."""
     for index in paths.sessions.glob("*/*.json"):
-        entry = read(index)
+        try:
+            entry = _meant(index, _text(index))
+        except OSError:  # no descriptor is left, say: that makes it no worse
+            continue
         if entry is None or digests.get(entry["model"]) != entry["origin"].get("digest"):
             log.info("%s: its saved conversations are of no use any more and go", entry["model"] if entry else index)
             drop(index)

@@ -6,7 +6,6 @@ does not fit. What cannot be used changes nothing: new connections get what was 
 
 import logging
 import os
-from typing import Any
 
 from blazar.errors import BlazarError
 from blazar.supervisor.loop import Loop
@@ -19,6 +18,10 @@ log = logging.getLogger(__name__)
 LOOK = 60.0
 """Seconds between two looks at the files."""
 
+Stamps = tuple[tuple[int, ...], ...]
+Found = tuple[Pair | None, Stamps]
+"""A pair, and how its files looked just before they were read."""
+
 
 class Certificate:
     """Used on the loop's thread. Without `cert` clients come without TLS. Raises CertificateRefused."""
@@ -27,8 +30,7 @@ class Certificate:
         self._loop = loop
         self._pool = pool
         self._workers = workers
-        self._pair = read(cert, key)
-        self._seen = stamps(self._pair)
+        self._pair, self._seen = read(cert, key)
         self._trouble = ""
 
     @property
@@ -51,10 +53,10 @@ class Certificate:
         if pair is not None:
             self._pool.submit(self._looked, self._look, pair, self._seen, bool(self._trouble))
 
-    def take(self, pair: Pair | None) -> str:
+    def take(self, found: Found) -> str:
         """Receive new connections with this pair; whether it is `new` (another one) or `kept`."""
-        before, self._pair, self._trouble = self._pair, pair, ""
-        self._seen = stamps(pair)
+        pair, seen = found
+        before, self._pair, self._seen, self._trouble = self._pair, pair, seen, ""
         if pair is None or (before is not None and (before.chain, before.secret) == (pair.chain, pair.secret)):
             return "kept"
         self._workers.note("certificate", certificate=self.told())
@@ -68,35 +70,38 @@ class Certificate:
         self._trouble = error.message
 
     @staticmethod
-    def _look(pair: Pair, seen: Any, again: bool) -> Pair | None:
+    def _look(pair: Pair, seen: Stamps, again: bool) -> Found:
         """On a thread: the pair if the files have changed since, or could not be used then."""
-        return read(pair.cert, pair.key) if again or stamps(pair) != seen else None
+        return read(pair.cert, pair.key) if again or stamps(pair.cert, pair.key) != seen else (None, seen)
 
-    def _looked(self, pair: Pair | None, error: BlazarError | None) -> None:
+    def _looked(self, found: Found | None, error: BlazarError | None) -> None:
         before = self._pair
-        if error is not None:
-            self.refuse(error)
-        elif pair is not None and before is not None and (pair.cert, pair.key) == (before.cert, before.key):
-            self.take(pair)
+        if error is not None or found is None:
+            self.refuse(error or BlazarError("the certificate was not read"))
+            return
+        pair, _ = found
+        if pair is not None and before is not None and (pair.cert, pair.key) == (before.cert, before.key):
+            self.take(found)
 
 
-def read(cert: str, key: str) -> Pair | None:
+def read(cert: str, key: str) -> Found:
     """The pair in these files, if it can be used; None without files. Raises CertificateRefused."""
     if not cert:
-        return None
+        return None, ()
+    seen = stamps(cert, key)  # before they are read: what changes meanwhile is then read once more
     pair = read_pair(cert, key)
     pair.context()
-    return pair
+    return pair, seen
 
 
-def stamps(pair: Pair | None) -> tuple[Any, ...]:
+def stamps(cert: str, key: str) -> Stamps:
     """What changes with the content of the files."""
-    return () if pair is None else (_stamp(pair.cert), _stamp(pair.key))
+    return _stamp(cert), _stamp(key)
 
 
 def _stamp(file: str) -> tuple[int, ...]:
     try:
         found = os.stat(file)
-    except OSError:
+    except (OSError, ValueError):
         return ()
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

@@ -273,7 +273,10 @@ def pulling(config: Config) -> PullMeans:
 def forget(config: Config, paths: Paths, digests: Mapping[str, str]) -> None:
     """Delete saved slots that are of no use any more: all of them when none are to be kept."""
     keeps = config.sessions and config.session_bank
-    banks.sweep(paths, digests if keeps else {}, float(config.session_keep_secs))
+    try:
+        banks.sweep(paths, digests if keeps else {}, float(config.session_keep_secs))
+    except OSError as error:
+        log.warning("saved conversations could not be looked through: %s", error)
 
 
 def child_link(config: Config) -> tuple[bool, bool]:

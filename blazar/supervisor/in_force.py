@@ -7,6 +7,7 @@ from typing import Any
 
 from blazar.config.config import Config
 from blazar.config.effective import effective
+from blazar.config.load import refuse_together
 from blazar.config.reach import FIXED, TOLD, changed, of_gateway
 from blazar.hardware.census import Census
 from blazar.planner.room import Room
@@ -66,6 +67,7 @@ class Takeover:
         and then nothing has changed."""
         now, before = self._in_force.config, self._answers.settings()
         config = fresh.config.keeping(now, FIXED)
+        refuse_together(config.as_dict(), f"with host {now.host}, which stays until a restart")
         if fresh.refusal is not None and (config.tls_cert, config.tls_key) != (now.tls_cert, now.tls_key):
             raise fresh.refusal
         self._answers.refuse_shadows(config.as_dict()["alias"])
@@ -85,7 +87,7 @@ class Takeover:
 
     def _renew(self, fresh: Fresh, report: Report) -> None:
         if fresh.refusal is None:
-            report.certificate = self._certificate.take(fresh.pair)
+            report.certificate = self._certificate.take(fresh.found)
             return
         self._certificate.refuse(fresh.refusal)
         report.certificate = "refused"

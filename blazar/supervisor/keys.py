@@ -3,10 +3,11 @@
 import logging
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from blazar.config.load import load
+from blazar.config.load import load, refuse_together
 from blazar.config.tables.api_keys import names_of
 from blazar.control import Link, Message
 from blazar.errors import BlazarError, ConfigRefused
@@ -26,7 +27,7 @@ class Keys:
         self._pool = pool
         self._workers = workers
         self._publish = publish
-        self._reads = self._newest = 0
+        self._reads = self._newest = self._reloads = 0
 
     @property
     def file(self) -> Path:
@@ -35,19 +36,43 @@ class Keys:
     def read_again(self, link: Link, message: Message) -> None:
         """Read file and BLAZAR_KEYS again; the answer follows when every worker goes by what they say now."""
         self._reads += 1
-        number = self._reads
+        number, reloads = self._reads, self._reloads
 
         def read(entries: Any, error: BlazarError | None) -> None:
-            if error is not None:
-                link.refuse(message, error)
+            if self._reloads != reloads:  # what was read may be older than what that has put in force
+                self.read_again(link, message)
                 return
-            if number > self._newest:  # two may end in the other order than they began
-                self._newest = number
-                self.take(entries)
+            try:
+                if error is not None:
+                    raise error
+                self._take_read(number, entries)
+            except BlazarError as refused:
+                link.refuse(message, refused)
+                return
             names = names_of(self._config["keys"])
             self._workers.refresh(lambda: link.answer(message, file=str(self.file), names=names))
 
         self._pool.submit(read, _read, self._file)
+
+    def _take_read(self, number: int, entries: list[dict[str, Any]]) -> None:
+        """Raises ConfigRefused."""
+        if number > self._newest:  # two may end in the other order than they began
+            refuse_together({**self._config, "keys": entries}, f"with host {self._config['host']}")
+            self._newest = number
+            self.take(entries)
+
+    def reloaded(self, entries: list[dict[str, Any]]) -> None:
+        """A reload has read these with all other settings, perhaps before somebody changed them and had them read
+        here: so the file has the last word."""
+        self._reloads += 1
+        self.take(entries)
+        reads = self._reads = self._reads + 1
+        self._pool.submit(lambda found, error: self._look_after(reads, found), _read, self._file)
+
+    def _look_after(self, number: int, entries: list[dict[str, Any]] | None) -> None:
+        if entries and entries != self._config["keys"]:  # none at all would let everybody in: not by such a chance
+            with suppress(ConfigRefused):
+                self._take_read(number, entries)
 
     def take(self, entries: list[dict[str, Any]]) -> None:
         """From now on these are the API keys, with every worker."""

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 from blazar.config.config import Config
 from blazar.errors import BlazarError, CertificateRefused, ShuttingDown
-from blazar.supervisor.certificate import read
+from blazar.supervisor.certificate import Found, read
 from blazar.supervisor.notify import notify, reloading
 from blazar.supervisor.pool import Pool
 from blazar.supervisor.report import Report
-from blazar.tls import Pair
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +26,8 @@ class Fresh:
     """What was read."""
 
     config: Config
-    pair: Pair | None
+    found: Found
+    """The certificate and its key."""
     refusal: CertificateRefused | None
     """Why the certificate and its key cannot be used."""
 
@@ -78,7 +78,7 @@ class Reload:
         try:
             return Fresh(config, read(config.tls_cert, config.tls_key), None)
         except CertificateRefused as error:
-            return Fresh(config, None, error)
+            return Fresh(config, (None, ()), error)
 
     def _read(self, fresh: Fresh | None, error: BlazarError | None) -> None:
         if self._ended:

@@ -4,6 +4,7 @@ A page that others wrote is read strictly, up to limits; what is wrong with it r
 family stands in the page once, with one help and one type, and no sample belongs to two of them.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -81,11 +82,20 @@ def escaped(text: str, quoted: bool = False) -> str:
 
 
 def labelled(family: Family, more: Mapping[str, str]) -> Family:
-    """The family with these labels before its own; an own label of such a name becomes `exported_NAME`."""
+    """The family with these labels before its own; an own label of such a name becomes `exported_NAME`, as often as
+    it takes: Prometheus refuses the whole page for a label that is there twice."""
     first = tuple(more.items())
 
     def own(labels: Labels) -> Labels:
-        return tuple((f"exported_{name}" if name in more else name, text) for name, text in labels)
+        taken = {*more, *(name for name, _ in labels if name not in more)}
+        told = []
+        for name, text in labels:
+            if name in more:
+                while name in taken:
+                    name = f"exported_{name}"
+                taken.add(name)
+            told.append((name, text))
+        return tuple(told)
 
     return replace(family, samples=[Sample(one.suffix, first + own(one.labels), one.value) for one in family.samples])
 
@@ -203,13 +213,16 @@ def _family_of(name: str, current: Family | None, families: dict[str, Family]) -
 
 
 def _value(text: str) -> str:
+    """The number as Prometheus reads it, which knows no `-nan` (as C writes it), and the digits of ASCII alone."""
     try:
-        float(text)
+        value = float(text)
     except ValueError:
         raise BadPage(f"{text[:40]!r} is no number") from None
-    if "_" in text:
+    if "_" in text or not text.isascii():
         raise BadPage(f"{text[:40]!r} is no number")
-    return {"nan": "NaN", "inf": "+Inf", "+inf": "+Inf", "-inf": "-Inf"}.get(text.lower(), text)
+    if math.isfinite(value):
+        return text
+    return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
 
 
 def _unescape(text: str) -> str:

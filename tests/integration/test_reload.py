@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+import urllib.request
 
 import pytest
 
@@ -103,6 +104,37 @@ def test_what_is_refused_changes_nothing(daemon):
     assert daemon.pids() == pids and daemon.workers() == workers
     daemon.write("max_loaded_models = 1\n")
     assert daemon.reload()["changed"] == ["max_loaded_models"] and daemon.workers() == workers
+
+
+ANN, BOB = '[[keys]]\nname = "ann"\nkey = "sk-ann"\n', '[[keys]]\nname = "bob"\nkey = "sk-bob"\n'
+
+
+def test_whoever_listens_with_an_api_key_that_is_taken_back_hears_no_more(daemon):
+    daemon.write(ANN + BOB)
+    daemon.start()
+    streams = []
+    for key in ("sk-ann", "sk-bob"):
+        asked = urllib.request.Request(daemon.url + "/api/events", headers={"x-api-key": key})
+        streams.append(urllib.request.urlopen(asked, timeout=60))
+        assert streams[-1].readline() == b"retry: 2000\n"
+    daemon.write(ANN)
+    assert daemon.reload()["changed"] == ["keys"]
+    told = [streams[0].readline() for _ in range(3)]
+    assert b"event: config_reloaded\n" in told and b"bob" not in b"".join(told)
+    assert streams[1].read() == b"\n"
+    streams[0].close()
+
+
+def test_what_is_safe_only_on_another_host_is_refused_until_that_is_listened_on(tmp_path):
+    with ReloadedDaemon(tmp_path, f'host = "0.0.0.0"\nagent = true\n{ANN}') as daemon:
+        daemon.start()
+        daemon.url = f"http://127.0.0.1:{daemon.port}"
+        daemon.write('host = "127.0.0.1"\nagent = true\n')
+        with pytest.raises(BlazarError, match=r"with host 0\.0\.0\.0, which stays until a restart, key `agent`"):
+            daemon.reload()
+        assert daemon.get("/api/tags")[0] == 401
+        daemon.key = "sk-ann"
+        assert daemon.get("/api/tags")[0] == 200
 
 
 def test_a_load_under_way_is_served_and_then_replaced(daemon):

@@ -60,10 +60,40 @@ def test_events_are_followed_over_a_restart_of_the_daemon(shell):
         kinds = []
         while kinds[-3:] != ["gap", "gateway_started", "daemon_started"]:
             kinds.append(json.loads(follow.stdout.readline())["event"])
+        assert kinds.count("gap") == 1
     finally:
         follow.send_signal(signal.SIGINT)
         _, errors = follow.communicate(timeout=30)
     assert follow.returncode == 130 and "Traceback" not in errors
+
+
+@pytest.mark.parametrize("verb", ["events", "logs"])
+def test_who_follows_ends_when_its_reader_has_left_though_nothing_happens(shell, verb):
+    follow = subprocess.Popen([*BLAZAR, verb, "-f"], env=shell.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert follow.stdout.readline()
+        follow.stdout.close()
+        assert follow.wait(60) == 141 and follow.stderr.read() == b""
+    finally:
+        follow.kill()
+        follow.stderr.close()
+
+
+def test_watch_on_a_terminal_that_cannot_be_drawn_on(shell):
+    leader, follower = pty.openpty()
+    watch = subprocess.Popen([*BLAZAR, "watch", "--interval", "0.5"], env={**shell.env, "TERM": "dumb"}, stdin=follower,
+                             stdout=follower, stderr=follower)
+    got = b""
+    try:
+        while b"no model is loaded" not in got:
+            assert select.select([leader], [], [], 60)[0]
+            got += os.read(leader, 65536)
+    finally:
+        watch.kill()
+        watch.wait()
+        os.close(follower)
+        os.close(leader)
+    assert b"\x1b" not in got
 
 
 def test_watch_without_a_terminal(shell):

@@ -1,6 +1,7 @@
 """Drill: SIGHUP while the configuration file is broken, in every way, under running streams: what stood in it before
 holds, nobody is cut short, and nothing ends."""
 
+import os
 import re
 import signal
 import time
@@ -31,11 +32,18 @@ def a_folder(file):
     file.mkdir()
 
 
+def a_pipe(file):
+    """Whoever opened it would wait for somebody to write, and every reload after it too."""
+    file.rmdir()
+    os.mkfifo(file)
+
+
 BROKEN = {
     "cut short": written(GOOD.encode()[:-9]), "a key that is not known": written(GOOD.encode() + b"max_loadet = 2\n"),
     "a value out of range": written(GOOD.replace("8", "-8").encode()), "empty keys": written(b'keys = [{name = ""}]\n'),
-    "UTF-16": written(GOOD.encode("utf-16")), "noise": written(bytes(range(256)) * 40), "gone": gone,
-    "a folder": a_folder,
+    "UTF-16": written(GOOD.encode("utf-16")), "noise": written(bytes(range(256)) * 40),
+    "empty, as by a full disk": written(b""), "gone": gone,
+    "a folder": a_folder, "a pipe": a_pipe,
 }
 
 

@@ -1,6 +1,9 @@
 """Certificates and keys: what listens, what is trusted, and what is said when they are of no use."""
 
+import os
 import ssl
+import subprocess
+import sys
 
 import pytest
 
@@ -51,6 +54,9 @@ def test_tls_1_2_is_the_oldest(own):
 
 @pytest.mark.parametrize(("cert", "key", "words"), [
     ("{cert}", "{other}", "tls_key .*other.key cannot be used: it is not the key of tls_cert .*localhost.crt"),
+    ("{chain}", "{key}", "it is not the key of tls_cert .*chain.crt; put the server's own certificate first"),
+    ("{cert}", "{pipe}", "tls_key .*pipe cannot be used: it is no file, but a pipe"),
+    ("{cert}", "a\0b", "tls_key .* cannot be used: embedded null byte"),
     ("{cert}", "{folder}/none", "tls_key .*/none cannot be used: No such file"),
     ("{folder}", "{key}", "tls_cert .* cannot be used: Is a directory"),
     ("{key}", "{key}", "tls_cert .*localhost.key cannot be used: it holds no certificate"),
@@ -63,11 +69,31 @@ def test_what_cannot_be_used_is_told_in_words(own, folder, cert, key, words):
     lines = own.cert.read_text().splitlines()
     (folder / "broken.crt").write_text("\n".join([*lines[:3], *lines[-1:]]))
     files = {"cert": own.cert, "key": own.key, "other": other.key, "folder": folder, "broken": folder / "broken.crt",
-             "locked": locked(own.key, folder / "locked.key")}
+             "locked": locked(own.key, folder / "locked.key"), "pipe": folder / "pipe", "chain": folder / "chain.crt"}
+    files["chain"].write_text(other.cert.read_text() + own.cert.read_text())
+    if not files["pipe"].exists():
+        os.mkfifo(files["pipe"])  # whoever opened it would wait for ever
     with pytest.raises(CertificateRefused, match=words) as refused:
         server_context(cert.format(**files), key.format(**files))
     secret = own.key.read_text().splitlines()[1]
     assert secret not in str(refused.value) and refused.value.exit_code == 2
+
+
+def test_without_descriptors_it_is_refused_and_none_is_lost(own):
+    code = ("import os, resource\n"
+            "from blazar.errors import CertificateRefused\n"
+            "from blazar.tls import read_pair\n"
+            f"pair = read_pair({str(own.cert)!r}, {str(own.key)!r})\n"
+            "pair.context()\n"
+            "count = lambda: len(os.listdir('/proc/self/fd'))\n"
+            "before = count()\n"
+            "resource.setrlimit(resource.RLIMIT_NOFILE, (before, before))\n"
+            "for _ in range(3):\n"
+            "    try: pair.context()\n"
+            "    except CertificateRefused as error: print(error.message)\n"
+            "print(count() == before)\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.count("Too many open files") == 3 and done.stdout.endswith("True\n"), done.stderr
 
 
 @pytest.mark.parametrize("name", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"])

@@ -37,6 +37,7 @@ class Events(Command):
         silent = False
         while args.follow:
             self._pause()
+            context.out.look()
             try:
                 news, silent = source.news(), False
             except BlazarError as error:

@@ -2,6 +2,8 @@
 
 import argparse
 import shlex
+import time
+from functools import partial
 from pathlib import Path
 
 from blazar.cli.command import Command
@@ -45,13 +47,19 @@ class Logs(Command):
                 context.out.note(f"nothing is logged in {file} yet" if not args.level
                                  else f"nothing of that level is logged in {file}")
             if args.follow:
-                for line in log.follow():
+                for line in log.follow(partial(_pause, context)):
                     context.out.line(line.decode(errors="replace"))
-        except BrokenPipeError:
-            raise
         except OSError as error:
+            if error.filename is None:  # it is our own output that is refused
+                raise
             raise _unreadable(file, error, context) from None
         return 0
+
+
+def _pause(context: Context) -> None:
+    from blazar.telemetry.reading import PAUSE
+    time.sleep(PAUSE)
+    context.out.look()
 
 
 def _file(args: argparse.Namespace, context: Context) -> Path:

@@ -26,7 +26,7 @@ class Watch(Command):
     help = "Watch the daemon: models, slots, queue, tokens a second, memory"
     about = ("Asks the daemon of this data dir, or the one that BLAZAR_HOST names, again and again, until Ctrl-C. "
              "SLOTS is how many are busy of how many there are, QUEUE the requests that wait for one, TOK/S what "
-             "streams get. Without a terminal it prints each look after the other.")
+             "streams get. Without a terminal that can be drawn on, it prints each look after the other.")
     examples = ("blazar watch", "blazar watch --once", "blazar watch --interval 5 --json")
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ class Watch(Command):
             raise UsageRefused(f"--interval is {args.interval:g}; write seconds from {SHORTEST:g} to {LONGEST:g}")
         watched = _Watched(context)
         watched.look()
-        if args.once or args.json or not context.out.interactive:
+        if args.once or args.json or not context.out.interactive or context.env.get("TERM") == "dumb":
             return _print(watched, args, context)
         with Screen(sys.stdout) as screen:
             while True:

@@ -27,12 +27,17 @@ class Source:
         self._context = context
         self._since = datetime.now(UTC) - timedelta(seconds=age)
         self._last = ""
+        self._in_gap = False
+        """Whether a gap was the last that was told."""
 
     def news(self) -> list[Event]:
-        """The events since the last call; a gap is one of its own. Raises DaemonUnreachable and its kin."""
+        """The events since the last call; a gap is one of its own, told once. Raises DaemonUnreachable and its kin."""
         found = self._told()
+        if self._in_gap and found and found[0]["event"] == GAP:
+            found = found[1:]  # a daemon that has just come up has no event after which it could be asked
         for event in found:
             self._last = event.get("id", self._last)
+            self._in_gap = event["event"] == GAP
         return found
 
     def _told(self) -> list[Event]:

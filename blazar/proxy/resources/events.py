@@ -49,7 +49,8 @@ def events(gateway: Gateway, request: Request, route: Route) -> None:
             request.sink.write(BEGINNING + b"".join(
                 line(event) for event in ([gap()] if missed else []) + [one for one in replayed if may_see(one)]))
             if follows:
-                _follow(request, listener, replayed[-1] if replayed else None, may_see)
+                _follow(request, listener, replayed[-1] if replayed else None, may_see,
+                        lambda: gateway.keys.lets_in(key))
             request.sink.finish()
         finally:
             request.sink.unwatch()
@@ -65,12 +66,16 @@ def _replay(gateway: Gateway, last: str | None, age: int | None) -> tuple[list[E
     return told["events"], told["missed"]
 
 
-def _follow(request: Request, listener: Listener, last: Event | None, may_see: Callable[[Event], bool]) -> None:
-    """Send what comes. What came while the beginning was asked for may stand there already."""
+def _follow(request: Request, listener: Listener, last: Event | None, may_see: Callable[[Event], bool],
+            let_in: Callable[[], bool]) -> None:
+    """Send what comes, for as long as its API key is the same. What came while the beginning was asked for may stand
+    there already."""
     seen = place(last) if last is not None else 0
     spoke = time.monotonic()
     while not listener.over:
         news = [event for event in listener.take(max(0.0, spoke + HEARTBEAT - time.monotonic())) if place(event) > seen]
+        if not let_in():
+            return
         told = b"".join(line(event) for event in news if may_see(event))
         if told or time.monotonic() - spoke >= HEARTBEAT:  # hidden events break no silence
             request.sink.write(told or b": nothing new\n\n")

@@ -54,6 +54,9 @@ def test_the_end_comes_after_what_was_heard():
 
 @pytest.mark.parametrize(("key", "told", "sees"), [
     (None, {"key": "ann", "model": "n"}, True), ("ann", {"key": "ann"}, True), ("bob", {"key": "ann"}, False),
-    ("bob", {"model": "m"}, True), ("bob", {"model": "n"}, False), ("bob", {}, True)])
+    ("bob", {"model": "m"}, True), ("bob", {"model": "n"}, False), ("bob", {}, True),
+    ("bob", {"reference": "n"}, False), ("bob", {"reference": "m"}, True),
+    ("bob", {"event": "keys_changed", "keys": ["ann", "bob"]}, False), (None, {"event": "keys_changed"}, True),
+    ("bob", {"event": "config_refused", "message": "/etc/blazar/config.toml line 3"}, False)])
 def test_what_an_api_key_may_hear(key, told, sees):
-    assert visible(lambda model: model == "m", key)(told) is sees
+    assert visible(lambda model: model == "m", key)({"event": "x", **told}) is sees

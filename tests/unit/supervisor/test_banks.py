@@ -85,6 +85,17 @@ def test_they_go_with_their_model(paths):
     assert names(paths) == []
 
 
+def test_one_that_cannot_be_opened_now_does_not_go(paths):
+    index = make(paths, "m:q4_0", slots=(b"x",))
+    text = index.read_text()
+    index.unlink()
+    index.symlink_to(index)  # as for want of descriptors, opening it fails
+    banks.sweep(paths, {"m:q4_0": "d1"}, 900)
+    index.unlink()
+    index.write_text(text)
+    assert names(paths) == ["m%3Aq4_0/_auto-4096.0.kv", "m%3Aq4_0/_auto-4096.json"]
+
+
 def test_what_a_killed_daemon_left_goes(paths):
     index = make(paths, "m:q4_0", slots=(b"x",))
     for name in ("_auto-4096.0.new", "_auto-4096.tmp", "_auto-4096.3.kv", "_auto-8192.0.kv", "mine.bin"):

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from blazar.errors import CertificateRefused
-from blazar.supervisor.certificate import LOOK, Certificate
+from blazar.supervisor.certificate import LOOK, Certificate, read
 from blazar.supervisor.loop import Loop
 from blazar.supervisor.pool import Pool
 from blazar.supervisor.workers import Workers
@@ -88,6 +88,14 @@ def test_a_pair_that_does_not_fit_is_told_once_and_tried_again(bench, caplog):
     bench.key.unlink()
     bench.minute()
     assert bench.told == bench.chain(1) and "No such file" in caplog.text
+
+
+def test_files_that_change_while_a_reload_has_read_them_are_taken_too(bench):
+    found = read(str(bench.cert), str(bench.key))
+    bench.put(1)
+    assert bench.certificate.take(found) == "kept" and bench.told == bench.chain(0)
+    bench.minute()
+    assert bench.told == bench.chain(1)
 
 
 def test_the_first_one_has_to_be_good(bench):

@@ -36,7 +36,8 @@ def test_what_is_read_is_written_again():
 
 @pytest.mark.parametrize(("line", "sample"), [
     ("a 1", Sample("", (), "1")), ("a  -1.5e3 1700000000000", Sample("", (), "-1.5e3")),
-    ("a nan", Sample("", (), "NaN")), ('a{b="c",} 1', Sample("", (("b", "c"),), "1")),
+    ("a nan", Sample("", (), "NaN")), ("a -nan", Sample("", (), "NaN")), ("a -infinity", Sample("", (), "-Inf")),
+    ('a{b="c",} 1', Sample("", (("b", "c"),), "1")),
     ('a { b = "c" , d="" } +Inf', Sample("", (("b", "c"), ("d", "")), "+Inf")),
     (r'a{b="q\"s\\n\n}"} 1', Sample("", (("b", 'q"s\\n\n}'),), "1"))])
 def test_a_sample(line, sample):
@@ -47,7 +48,7 @@ def test_a_sample(line, sample):
 @pytest.mark.parametrize("text", [
     "<html>no</html>", "a", "a1", "a one", "a 1_0", 'a{b="c} 1', 'a{b="c" d="e"} 1', 'a{b="c",b="d"} 1', "a 1\na 1",
     "1a 2", "# TYPE a circle", "a 1\n# TYPE a counter", "# TYPE 1a counter", "# TYPE a counter\n# TYPE a gauge",
-    "a{} 1 2 3", "\x00\x01\x02"])
+    "a{} 1 2 3", "a \u0661\uff12", "\x00\x01\x02"])
 def test_what_is_no_page(text):
     with pytest.raises(BadPage):
         exposition.read(text)
@@ -110,6 +111,10 @@ def test_a_label_that_is_taken_is_kept_under_another_name():
     theirs = Family("a", "gauge", "", [Sample("", (("model", "theirs"), ("x", "y")), "1")])
     family = labelled(theirs, {"model": 'o"urs'})
     assert family.text().endswith('a{model="o\\"urs",exported_model="theirs",x="y"} 1\n')
+    [theirs] = exposition.read('a{exported_model="b",model="c",replica="d"} 1')
+    family = labelled(theirs, {"model": "m", "replica": "r"})
+    assert family.text().endswith('a{model="m",replica="r",exported_model="b",exported_exported_model="c",'
+                                  'exported_replica="d"} 1\n')
 
 
 def test_counts_are_added_up():

@@ -39,7 +39,7 @@ def test_the_last_lines_of_the_daemon(logs):
     code, out, _ = logs()
     assert code == 0 and len(out.splitlines()) == 50
     assert out.endswith("INFO blazar.x: 59\n2026-01-02 03:04:05,678 WARNING blazar.x: careful\nwith this\n")
-    assert logs("-n", "1")[1] == "with this\n"
+    assert logs("-n", "1")[1] == "with this\n" and logs("-n", "0")[1:] == ("", "")
     assert logs("--level", "warn")[1] == "2026-01-02 03:04:05,678 WARNING blazar.x: careful\nwith this\n"
 
 
