@@ -38,9 +38,9 @@ class Certificate:
         return "http" if self._pair is None else "https"
 
     @property
-    def pair(self) -> Pair | None:
-        """The one with which new connections are received."""
-        return self._pair
+    def found(self) -> Found:
+        """The pair with which new connections are received."""
+        return self._pair, self._seen
 
     def told(self) -> dict[str, str] | None:
         """What a gateway worker is told of it."""

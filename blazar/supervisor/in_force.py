@@ -12,14 +12,13 @@ from blazar.config.reach import FIXED, TOLD, changed, of_gateway
 from blazar.hardware.census import Census
 from blazar.planner.room import Room
 from blazar.supervisor.answers import Answers
-from blazar.supervisor.certificate import Certificate
+from blazar.supervisor.certificate import Certificate, Found
 from blazar.supervisor.gateway import Gateway
 from blazar.supervisor.loader import Loader
 from blazar.supervisor.means import Weighed
 from blazar.supervisor.relaunch import Relaunch
 from blazar.supervisor.reload import Fresh, Waiter
 from blazar.supervisor.report import Report
-from blazar.tls import Pair
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +70,7 @@ class Takeover:
         if fresh.refusal is not None and (config.tls_cert, config.tls_key) != (now.tls_cert, now.tls_key):
             raise fresh.refusal
         self._answers.refuse_shadows(config.as_dict()["alias"])
-        former_pair = self._certificate.pair
+        former_pair = self._certificate.found
         differ = changed(before, fresh.config.as_dict())
         report = Report(changed=[name for name in differ if name not in FIXED],
                         restart=[name for name in differ if name in FIXED], warnings=list(config.warnings))
@@ -93,7 +92,7 @@ class Takeover:
         report.certificate = "refused"
         report.failed.append(f"{fresh.refusal.message}; new connections get the certificate from before")
 
-    def _replace(self, before: dict[str, Any], former_pair: Pair | None, report: Report, then: Waiter) -> None:
+    def _replace(self, before: dict[str, Any], former_pair: Found, report: Report, then: Waiter) -> None:
         """Have another gateway take over where its settings have changed."""
         now = self._answers.settings()
         if of_gateway(before) == of_gateway(now):
