@@ -674,6 +674,13 @@ class ModelForbidden(BlazarError):
     status = 403
 
 
+class OwnerOnly(BlazarError):
+    """API key {key_name!r} is for certain models, and {path} is of the whole server; use a key without `models`"""
+
+    slug = "owner-only"
+    status = 403
+
+
 class QuotaExceeded(BlazarError):
     """API key {key_name!r} may have {limit} = {allowed}, and has {used}; try again in {wait}"""
 

@@ -86,6 +86,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "key-gone": ("", "make the key anew, `blazar keys add NAME`, and send the batch again"),
     "model-forbidden": ("", "ask for one of the models that the message lists, or give the key more: see "
                             "[API keys](keys.md)"),
+    "owner-only": ("", "use a key that has no `models`: `blazar keys add NAME` makes one; see [security](secure.md)"),
     "daily-quota-exceeded": ("", "wait for midnight UTC, or give the key more `daily_tokens`"),
     "queue-full": ("as many requests as `max_queued` allows wait for MODEL already",
                    "try again after `Retry-After`; more slots or replicas help: see [queueing](queueing.md)"),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from blazar.config.tables.api_keys import digest_of, names_of
-from blazar.errors import BlazarError, KeyUnknown, ModelForbidden, Unauthenticated
+from blazar.errors import BlazarError, KeyUnknown, ModelForbidden, OwnerOnly, Unauthenticated
 from blazar.proxy.accounts import NO_LIMITS, Limits
 from blazar.proxy.aliases import spelt
 
@@ -75,6 +75,12 @@ class KeyRing:
         """Raises ModelForbidden when `key` may not use the model of this canonical name, asked for as `alias`."""
         if key is not None and not self.allows(key, model, alias):
             raise ModelForbidden(key_name=key.name, model=alias or model, allowed=", ".join(key.models))
+
+    @staticmethod
+    def check_owner(key: ApiKey | None, path: str) -> None:
+        """Raises OwnerOnly for a key of certain models at a path that is for who looks after the server."""
+        if key is not None and key.models:
+            raise OwnerOnly(key_name=key.name, path=path)
 
     def allows(self, key: ApiKey | None, model: str, alias: str = "") -> bool:
         """A key that names a model may use it under every alias; one that names an alias, only as that."""

@@ -117,3 +117,15 @@ def test_the_key_is_in_no_file_and_no_answer(gateway):
     assert files
     for file in files:
         assert b"sk-" not in file.read_bytes(), file
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/metrics"), ("POST", "/api/reload")])
+def test_what_is_of_the_whole_server_is_not_for_a_key_of_certain_models(gateway, method, path):
+    refused = gateway.request(method, path, headers={"X-Api-Key": "sk-ann"})
+    said = refused.body.decode()
+    assert refused.status == 403 and "'ann'" in said and "without `models`" in said
+    assert "bob" not in said and OTHER not in said
+
+
+def test_the_numbers_are_for_a_key_of_all_models(gateway):
+    assert gateway.request("GET", "/metrics", headers={"X-Api-Key": "sk-bob"}).status == 200

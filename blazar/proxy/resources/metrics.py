@@ -9,6 +9,7 @@ from blazar.telemetry.exposition import CONTENT_TYPE
 
 
 def metrics(gateway: Gateway, request: Request, route: Route) -> None:
+    gateway.keys.check_owner(request.api_key, route.path)
     engines = queries.switch(queries.fields(request.query), "engines", usual=True)
     try:
         text = gateway.supervisor.metrics_page(engines).encode()

@@ -7,4 +7,5 @@ from blazar.proxy.routes import Route
 
 
 def reload(gateway: Gateway, request: Request, route: Route) -> None:
+    gateway.keys.check_owner(request.api_key, route.path)
     request.answer(200, dumps(gateway.supervisor.reload()))
