@@ -77,7 +77,7 @@ def test_a_failed_load_tells_what_was_started_what_it_was_to_take_and_what_may_h
         message = daemon.get(f"/load/{model}")[1]["message"]
         first, *lines = message.splitlines()
         assert first == f"{model} did not load: the engine exited with code 7; its last lines:" and words in lines
-        assert re.search(rf"\nit was started as: .*stub_llama_server.py --model .* --alias {model} --ctx-size \d+ ",
+        assert re.search(rf"\nit was started as: .*stub_llama_server.py --model .* --alias {model} .*--ctx-size \d+ ",
                          message)
         assert re.search(r"\nit was to take: [\d.]+ \w+ of [\d.]+ GiB in main memory: .*compute.* "
                          r"\(context \d+, slots 1, cache f16\)\n", message)

@@ -5,10 +5,11 @@ of which that is not known yet, and that an API key is charged for, is asked for
 """
 
 from blazar.proxy.accounts import Accounts
+from blazar.proxy.around import AroundSink
 from blazar.proxy.exchange import Exchange, Reply, Usage
 from blazar.proxy.json_scan import BodyReader
 from blazar.proxy.pipeline import Forward
-from blazar.proxy.usage_filter import UsageFilter, ask_for_counts
+from blazar.proxy.usage_filter import ask_for_counts
 from blazar.telemetry.metrics import Metrics
 
 NOTHING = Usage()
@@ -41,8 +42,9 @@ class Charge:
             self._metrics.completion_tokens.add(name, exchange.model, by=usage.completion_tokens)
 
     def _ask(self, exchange: Exchange) -> None:
-        """Nothing is asked of a dialect that translates, which asks for them itself; nor twice, in a second attempt."""
-        if exchange.dialect.relays and exchange.operation in ASKED and not isinstance(exchange.sink, UsageFilter):
+        """Nothing is asked of a dialect that translates, which asks for them itself; nor where something stands between
+        already, since it is a second attempt, or since the answer is kept as the child gives it."""
+        if exchange.dialect.relays and exchange.operation in ASKED and not isinstance(exchange.sink, AroundSink):
             ask_for_counts(exchange, self._reader)
 
     def _learn(self, exchange: Exchange, usage: Usage) -> None:
