@@ -17,6 +17,10 @@ NO_LACK = re.compile("root may write everywhere|only the superuser can (become a
 toolkit, engines that take a quarter of an hour to build, and other people's frameworks."""
 
 
+LONGEST_ID = 60
+"""Bytes that are part of a test's name."""
+
+
 def pytest_configure():
     # A runner in the background may have Ctrl-C ignored, which everything it starts would inherit.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -25,6 +29,12 @@ def pytest_configure():
 def pytest_addoption(parser):
     parser.addoption("--may-lack", metavar="MODULES", default="",
                      help="modules whose absence skips a test even under CI=true, separated by commas")
+
+
+def pytest_make_parametrize_id(val, argname):
+    # What is made while tests are collected, such as an archive with its time, may be other bytes in another worker;
+    # and workers that collect different names do not start.
+    return argname if isinstance(val, bytes) and len(val) > LONGEST_ID else None
 
 
 def pytest_collection_modifyitems(items):
