@@ -16,7 +16,6 @@ import pytest
 
 from blazar.store.store import Store
 from blazar.supervisor.gateway import LAUNCHER
-from tests.support import exposition
 from tests.support.daemon import Daemon
 from tests.support.real_engine import engine_path
 from tests.support.tiny_gguf import tiny_gguf
@@ -96,10 +95,10 @@ class Engine:
         sockets = {f"socket:[{row[9]}]" for row in rows if row[2].endswith(port) and row[3] == "01"}
         return [file for file in Path(f"/proc/{self.worker}/fd").iterdir() if link(file) in sockets]
 
-    def parked(self) -> float:
-        """How many requests wait in the gateway."""
-        told = exposition.read(self.daemon.text("/metrics"))
-        return exposition.value(told, "blazar_requests_parked", model=self.model)
+    def parked(self) -> int:
+        """How many requests wait in the gateway. A page of metrics would tell it half a second late."""
+        _, told = self.daemon.get("/api/requests")
+        return sum(one["state"] == "queued" for one in told["requests"])
 
     def load(self) -> None:
         self.port = self._tell("ensure_ready")["endpoint"]["address"][1]
