@@ -7,10 +7,10 @@ long as anybody follows.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from blazar.errors import BlazarError, Saturated
-from blazar.proxy.exchange import ClientGone, Exchange, Sink
+from blazar.proxy.around import AroundSink
+from blazar.proxy.exchange import ClientGone, Exchange
 from blazar.proxy.greens import Event
 from blazar.proxy.wire.framing import ChunkedFraming
 
@@ -28,12 +28,15 @@ class Landing:
     error: BlazarError | None = None
 
 
-class Flight:
+class Flight(AroundSink):
     """The leader's sink while others follow."""
 
+    started = False  # of the answer, whether or not the leader's client is there to get it
+    status = 0
+
     def __init__(self, leader: Exchange) -> None:
+        super().__init__(leader.sink)
         self._leader = leader
-        self._sink: Sink = leader.sink
         self._followers = 0
         self._landed = Event()
         self._landing: Landing | None = None
@@ -45,8 +48,6 @@ class Flight:
         self._is_kept = True
         self.lost = False
         """The leader's client went without its answer."""
-        self.started = False
-        self.status = 0
         leader.sink = self
         if leader.interrupt is not None:  # somebody waits for the child, or for its load, and watches the client
             self._sink.unwatch()
@@ -93,18 +94,6 @@ class Flight:
     def gone(self) -> bool:
         return self._sink.gone and not self._followers
 
-    @property
-    def early(self) -> bool:
-        return self._sink.early
-
-    @property
-    def closing(self) -> bool:
-        return self._sink.closing
-
-    @closing.setter
-    def closing(self, closing: bool) -> None:
-        self._sink.closing = closing
-
     def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
         self.started, self.status = True, status
         self._framing = ChunkedFraming() if raw_chunked else None
@@ -125,13 +114,6 @@ class Flight:
 
     def flush(self) -> None:
         self._pass(self._sink.flush)
-
-    def direct(self) -> Any:
-        """All has to pass here."""
-        return None
-
-    def departed(self) -> ClientGone:
-        return self._sink.departed()
 
     def finish(self) -> None:
         self._whole = True
