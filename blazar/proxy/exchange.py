@@ -93,7 +93,7 @@ class Retryable(Exception):
         self.unreachable = unreachable
 
 
-@dataclass(slots=True)
+@dataclass
 class Usage:
     """Tokens and times of one answer, as the engine counted them; times in nanoseconds, 0 when unknown."""
 
@@ -108,7 +108,7 @@ class Usage:
     """Its times were told too, which llama.cpp does unasked."""
 
 
-@dataclass(slots=True)
+@dataclass
 class ToolCall:
     """One call of a tool by the model; `arguments` is the JSON text exactly as the model wrote it."""
 
@@ -117,7 +117,7 @@ class ToolCall:
     arguments: str
 
 
-@dataclass(slots=True)
+@dataclass
 class Part:
     """A stretch of an answer: words of one kind, `text` or `thinking`, or a `call`."""
 
@@ -126,7 +126,7 @@ class Part:
     call: ToolCall | None = None
 
 
-@dataclass(slots=True)
+@dataclass
 class Answer:
     """A whole answer: text, thinking, tool calls, and why it ended; `parts` has all of it in the order it came.
 
@@ -145,7 +145,7 @@ class Answer:
     """How likely each token was, as the engine tells it, if that was asked for."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Inputs:
     """What is to be embedded, in order: texts or lists of token ids. With `truncate` what is too long is cut off; with
     `late` they are the parts of one document. `dimensions` are the numbers that a vector may have; 0 = all of them."""
@@ -156,7 +156,7 @@ class Inputs:
     dimensions: int = 0
 
 
-@dataclass(slots=True)
+@dataclass
 class Embedded:
     """One vector for each input, in the order of the inputs, and the tokens they were made of."""
 
@@ -181,7 +181,7 @@ class Translator(Protocol):
         """An in-stream error, after which nothing follows."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Exchange:
     """One client request.
 
@@ -300,7 +300,7 @@ class Exchange:
             self.interrupt()
 
 
-@dataclass(slots=True)
+@dataclass
 class Reply:
     """How an exchange ended: status, whether it ran to its end, what it used, and the error that was told inside a
     stream which had begun."""

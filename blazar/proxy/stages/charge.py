@@ -33,7 +33,7 @@ class Charge:
         try:
             return forward(exchange)
         finally:
-            usage = exchange.usage or NOTHING
+            usage = _of(exchange)
             if account is not None:
                 account.spend(usage.prompt_tokens, usage.completion_tokens, exchange.model)
                 self._learn(exchange, usage)
@@ -52,3 +52,7 @@ class Charge:
             self._tell.add(exchange.model)
         elif exchange.stream:
             self._tell.discard(exchange.model)
+
+
+def _of(exchange: Exchange) -> Usage:
+    return exchange.usage or NOTHING

@@ -17,7 +17,7 @@ _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5]\d\d)(?: [^\r\n\0]*)?")
 _FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\r\n\0]*?)[ \t]*")
 
 
-@dataclass(slots=True)
+@dataclass
 class Head:
     """Status, header fields by lower-case name, and how the body is framed."""
 
