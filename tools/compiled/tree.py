@@ -66,8 +66,8 @@ def _check() -> None:
     header = Path(sysconfig.get_path("include")) / "Python.h"
     if not header.exists():
         raise Unable(f"there is no {header}; `sudo apt-get install python3-dev` brings it for Debian's Python")
-    if importlib.util.find_spec("mypyc") is None:
-        raise Unable("there is no mypyc; `pip install mypy` brings it")
+    if missing := [module for module in ("mypyc", "setuptools") if importlib.util.find_spec(module) is None]:
+        raise Unable(f"there is no {missing[0]}; `pip install 'blazar[compiled]'` brings it")
 
 
 def _make(sources: str) -> None:
