@@ -178,7 +178,9 @@ class Table:
     """Metrics as the attributes of one object, in the order in which they are told."""
 
     def every(self) -> list[Metric]:
-        return [value for value in vars(self).values() if isinstance(value, Metric)]
+        names = vars(self) if hasattr(self, "__dict__") else vars(type(self))  # compiled, the class has its attributes
+        values = [getattr(self, name) for name in names]
+        return [value for value in values if isinstance(value, Metric)]
 
     def families(self) -> list[Family]:
         return [metric.family() for metric in self.every()]
