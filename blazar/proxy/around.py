@@ -34,6 +34,20 @@ class AroundSink:
     def closing(self, closing: bool) -> None:
         self._sink.closing = closing
 
+    def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
+        self._sink.start(status, headers, raw_chunked=raw_chunked)
+
+    def write(self, data: bytes) -> None:
+        self._sink.write(data)
+
+    def finish(self) -> None:
+        self._sink.finish()
+
+    def give(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        self.start(status, headers)
+        self.write(body)
+        self.finish()
+
     def beat(self, headers: list[tuple[str, str]], data: bytes) -> None:
         self._sink.beat(headers, data)
 

@@ -55,6 +55,9 @@ class Sink(Protocol):
     def finish(self) -> None:
         """End the body cleanly."""
 
+    def give(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        """All of an answer, whose length is the last of its headers: head, body, end."""
+
     def abort(self) -> None:
         """End the connection so that the client can tell the body is not whole."""
 
@@ -68,9 +71,7 @@ class Sink(Protocol):
 def send_whole(sink: Sink, status: int, headers: list[tuple[str, str]], body: bytes,
                content_type: str = "application/json") -> None:
     """A whole answer into `sink`: head, body, end."""
-    sink.start(status, [*headers, ("Content-Type", content_type), ("Content-Length", str(len(body)))])
-    sink.write(body)
-    sink.finish()
+    sink.give(status, [*headers, ("Content-Type", content_type), ("Content-Length", str(len(body)))], body)
 
 
 class ClientGone(Exception):

@@ -101,6 +101,11 @@ class BufferSink:
         if len(self.body) > self._most:
             raise ChildFailed(model="this request", reason=f"its answer is over {format_bytes(self._most)}")
 
+    def give(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        self.start(status, headers)
+        self.write(body)
+        self.finish()
+
     def flush(self) -> None:
         """Nothing is held."""
 

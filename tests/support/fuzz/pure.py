@@ -82,7 +82,7 @@ def _translated(name: str, pieces: list[bytes], stops: tuple[str, ...]) -> tuple
     translator, reader = dialect.translator(exchange), SseReader()
     got: list[bytes] = []
     try:
-        framing = parse_head(head).framing
+        framing = parse_head(head).framing()
         for piece in _recut(body, pieces, len(head) + 4):
             for data in reader.feed(framing.feed(piece)):
                 got.append(_fed(translator, data))

@@ -32,6 +32,10 @@ class Sink:
     def finish(self):
         """It is whole."""
 
+    def give(self, status, headers, body):
+        self.start(status, headers)
+        self.write(body)
+
 
 def exchange(dialect="openai", stream=False, stops=()):
     made = Exchange(id="r", dialect=dialects()[dialect], operation="chat", asked="M", stream=stream, body=b"",

@@ -4,8 +4,6 @@ import pytest
 
 from blazar.errors import BlazarError
 from blazar.proxy.wire.familiar import LONGEST, familiar
-from blazar.proxy.wire.framing import ChunkedFraming, CloseFraming, LengthFraming
-from blazar.proxy.wire.head import HeadReader
 from blazar.proxy.wire.request_head import check_head
 
 HEAD = b"POST /a HTTP/1.1\r\nHost: b\r\nContent-Length: %b\r\nX: 1"
@@ -53,25 +51,3 @@ def test_what_is_known_was_passed_by_the_check():
 
 def test_a_long_head_is_not_kept():
     assert familiar(HEAD % b"1" + b"a" * LONGEST, "") is None
-
-
-@pytest.mark.parametrize(("first", "kind"), [
-    (b"HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nContent-Length: 5", LengthFraming),
-    (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", ChunkedFraming),
-    (b"HTTP/1.1 200 OK\r\nConnection: close", CloseFraming),
-])
-def test_each_answer_has_its_own_framing(first, kind):
-    reader = HeadReader()
-    one, two = reader.read(first), reader.read(first.replace(b": 5", b": 12"))
-    assert (two.status, two.keeps, type(two.framing)) == (one.status, one.keeps, kind)
-    assert two.framing is not one.framing and two.length == (12 if kind is LengthFraming else None)
-    one.framing.feed(b"5\r\nabcde\r\n0\r\n\r\n" if kind is ChunkedFraming else b"abcde")
-    assert not reader.read(first).framing.ended
-
-
-def test_another_answer_is_read_anew():
-    reader = HeadReader()
-    reader.read(b"HTTP/1.1 200 OK\r\nContent-Length: 5")
-    assert reader.read(b"HTTP/1.1 404 Not Found\r\nContent-Length: 5").status == 404
-    assert reader.read(b"HTTP/1.1 204 No Content\r\nContent-Length: 5").framing.ended
-    assert reader.read(b"HTTP/1.1 204 No Content\r\nContent-Length: 7").framing.ended
