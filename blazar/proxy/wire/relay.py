@@ -43,7 +43,7 @@ class Call:
         self._head: Head | None = None
         self._framing: Framing | None = None
         """What follows the body; None before somebody reads it, and where all of it came with the head."""
-        self._is_whole = False
+        self._had_all = False
         """The body was all there, and has been taken."""
         self._quiet_since = 0.0
         """From when on the child may be taken to say nothing, of CLOCK_MONOTONIC; 0 before its answer has begun."""
@@ -88,7 +88,7 @@ class Call:
 
     def _release(self) -> None:
         head, connection = self._head, self._connection
-        if head is not None and head.keeps and (self._is_whole or (self.framing.ended and self.framing.clean)):
+        if head is not None and head.keeps and (self._had_all or (self.framing.ended and self.framing.clean)):
             self._pool.give_back(connection, self._endpoint, head.chunked)
         else:
             self._pool.close(connection)
@@ -169,7 +169,7 @@ class Call:
         rest = self._rest
         if len(rest) != self.head.length:
             return None
-        self._rest, self._is_whole = b"", True
+        self._rest, self._had_all = b"", True
         self.meter.add(rest, self._quiet_since)
         return rest
 
@@ -226,7 +226,7 @@ class Call:
 
         Nobody waits for that: the client has its answer, and may ask again at once.
         """
-        if not (self._is_whole or self.framing.ended or self._connection.interrupted):
+        if not (self._had_all or self.framing.ended or self._connection.interrupted):
             self._settling = True
             spawn(self._settle)
 
