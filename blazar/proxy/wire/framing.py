@@ -11,6 +11,8 @@ MAX_LINE = 4096
 """Bytes of the longest chunk-size or trailer line."""
 MAX_TRAILER = 16384
 HEXADECIMAL = b"0123456789abcdefABCDEF"
+WHOLE = {b"%x" % size: len(b"%x" % size) + size + 4 for size in range(1, 2048)}
+"""How many bytes a chunk has in all, by the digits of its size, for those that events come in."""
 
 
 class BadFraming(Exception):
@@ -87,9 +89,7 @@ class ChunkedFraming:
     def feed(self, data: bytes) -> bytes:
         if self.at_boundary:  # most pieces of a stream are one whole chunk
             end = data.find(b"\r\n", 0, 18)
-            digits = data[:end]
-            if end > 0 and not digits.strip(HEXADECIMAL) and len(data) == end + int(digits, 16) + 4 > end + 4 \
-                    and data.endswith(b"\r\n"):
+            if WHOLE.get(data[:end]) == len(data) and data.endswith(b"\r\n"):
                 return data[end + 2:-2]
         return self._feed_slowly(data)
 
