@@ -3,9 +3,10 @@ from dataclasses import replace
 
 import pytest
 
-from blazar.proxy.exchange import Exchange, Usage
+from blazar.proxy.exchange import Usage
 from blazar.proxy.meter import KEPT, UNLIMITED_COMPLETION, Meter, estimated, expected_tokens
 from blazar.telemetry.metrics import SHORT, Series
+from tests.support.exchanges import exchange_of
 
 # As llama-server b11434 ends a stream that did not ask for usage, and a whole answer.
 STREAM_END = (b'data: {"choices":[{"finish_reason":"stop","index":0,"delta":{}}],"created":17644,"id":"chatcmpl-x",'
@@ -87,7 +88,7 @@ def test_events_and_gaps_of_a_stream(end):
 
 def exchange(payload, context_length=0):
     body = json.dumps(payload).encode()
-    return Exchange(id="r", dialect=None, operation="chat", asked="m", stream=False, body=body, payload=payload,
+    return exchange_of(id="r", dialect=None, operation="chat", asked="m", stream=False, body=body, payload=payload,
                     context_length=context_length)
 
 
