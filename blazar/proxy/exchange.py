@@ -5,7 +5,7 @@ the answer into `exchange.sink`. `Answer` is a whole answer put together from th
 translate.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -182,26 +182,14 @@ class Translator(Protocol):
         """An in-stream error, after which nothing follows."""
 
 
-@dataclass(slots=True)
 class Exchange:
     """One client request.
 
     `payload` is the parsed body; `body` are the bytes that came, which the OpenAI lane sends on unchanged.
     `upstream_path` and `upstream_body` are what the child gets. Times are CLOCK_MONOTONIC, in seconds, 0 for what has
-    not happened; those of an attempt are of the last one.
+    not happened; those of an attempt are of the last one. What most requests leave as it is stands in the class.
     """
 
-    id: str
-    dialect: Any
-    operation: str
-    """What is asked in that dialect: `chat`, `completions`, `generate`, `messages`, `embeddings` and so on."""
-    asked: str
-    """The model's name as the client wrote it."""
-    stream: bool
-    body: bytes
-    payload: dict[str, Any]
-    upstream_path: str = "/v1/chat/completions"
-    upstream_body: bytes = b""
     method: str = "POST"
     """How the child is asked."""
     gathers: bool = False
@@ -218,7 +206,7 @@ class Exchange:
     """What is to be embedded."""
     num_ctx: int = 0
     """Tokens that the model is to be able to read at least; 0 when the client did not say."""
-    context: list[int] = field(default_factory=list)
+    context: Sequence[int] = ()
     """Tokens of an earlier conversation with which this one goes on."""
     thinks: bool = False
     """The client wants the model to think first."""
@@ -243,10 +231,7 @@ class Exchange:
     place: str = ""
     """Which of the model's children this attempt goes to."""
     api_key: Any = None
-    knobs: dict[str, Any] = field(default_factory=dict)
-    headers: list[tuple[str, str]] = field(default_factory=list)
-    """Headers for the client, complete before dispatch."""
-    sink: Sink = field(init=False, repr=False)
+    sink: Sink
     """Set by the resource, before the first stage."""
     path: str = ""
     """The path of the route table to which the request came."""
@@ -287,6 +272,24 @@ class Exchange:
     """The `wire.relay.Call` to the child that is under way, if any."""
     interrupt: Callable[[], None] | None = None
     """Wakes whoever waits for the child's bytes; set while there is a connection to the child."""
+
+    def __init__(self, id: str, dialect: Any, operation: str, asked: str, stream: bool, body: bytes,
+                 payload: dict[str, Any], upstream_path: str = "/v1/chat/completions",
+                 upstream_body: bytes = b"") -> None:
+        """`operation` is what is asked in that dialect: `chat`, `completions`, `generate`, `messages`, `embeddings` and
+        so on; `asked` the model's name as the client wrote it."""
+        self.id = id
+        self.dialect = dialect
+        self.operation = operation
+        self.asked = asked
+        self.stream = stream
+        self.body = body
+        self.payload = payload
+        self.upstream_path = upstream_path
+        self.upstream_body = upstream_body
+        self.knobs: dict[str, Any] = {}
+        self.headers: list[tuple[str, str]] = []
+        """Headers for the client, complete before dispatch."""
 
     def answer(self, body: bytes, usage: Usage | None = None) -> "Reply":
         """Send `body`, a whole JSON answer, with status 200; `usage` is what it took, where dispatch cannot know."""

@@ -35,15 +35,15 @@ def loads(body: bytes | str) -> Any:
     """
     if isinstance(body, str):
         body = body.encode(errors="replace")
-    body = body.removeprefix(BOM)
-    if orjson is not None:
-        try:
-            value = orjson.loads(body)
-        except orjson.JSONDecodeError:
-            return _read(body)
-        few = len(body) < COUNTED and body.count(b"[") + body.count(b"{") <= MAX_DEPTH
-        return value if few else _shallow(value, body)
-    return _read(body)
+    if orjson is None:
+        return _read(body)
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:  # its word for a byte order mark, too
+        return _read(body)
+    if len(body) < COUNTED and body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
+        return value
+    return _shallow(value, body)
 
 
 def load_object(body: bytes) -> dict[str, Any]:
@@ -86,6 +86,7 @@ def name_of(value: Any) -> str:
 
 def _read(body: bytes) -> Any:
     """What the standard library makes of `body`."""
+    body = body.removeprefix(BOM)
     if not body.strip():
         raise BadJson("it is empty")
     try:

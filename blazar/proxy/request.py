@@ -46,7 +46,18 @@ class Terms:
 
 
 class Request:
-    """Reads from the WSGI environ; writes to the client's own socket."""
+    """Reads from the WSGI environ; writes to the client's own socket. Falcon takes it for its own kind of request."""
+
+    api_key: Any = None
+    account: Any = None
+    """The `Account` of its API key, where that has limits which answers tell of."""
+    route: Any = None
+    """The row of the route table, once it is found."""
+    background: bool = False
+    """No client waits for its answer."""
+    is_websocket: bool = False
+    """What Falcon asks besides; and what it tells, the path of the route table."""
+    uri_template: str | None = None
 
     def __init__(self, environ: dict[str, Any], terms: Terms, facts: HeadFacts | None = None, sink: Any = None) -> None:
         """With a `sink` the answer goes there, and not to the client of the environ, which may then have none."""
@@ -56,23 +67,19 @@ class Request:
         self.path = facts.path
         self.headers = facts.headers
         self.id = facts.given_id or new_id()
-        self.api_key: Any = None
-        self.account: Any = None
-        """The `Account` of its API key, where that has limits which answers tell of."""
-        self.route: Any = None
-        """The row of the route table, once it is found."""
-        self._input = environ["wsgi.input"].read
-        self._length = int(environ.get("CONTENT_LENGTH") or 0)
+        self._read = environ["wsgi.input"].read
+        self._length = length = int(environ.get("CONTENT_LENGTH") or 0)
         self._terms = terms
         client = environ.get(CLIENT)
         self._waits_itself = client is not None
         """Its client's connection keeps the time of reads."""
-        self.background = sink is not None
-        """No client waits for its answer."""
-        self.sink: SocketSink = sink or SocketSink(
-            client or StockClient(environ["gunicorn.socket"]), old=facts.old, closing=facts.closing,
-            unread=self._length > 0 or facts.chunked, headless=facts.method == "HEAD",
-            write_timeout=terms.write_timeout, draining=terms.draining)
+        if sink is None:
+            sink = SocketSink(client or StockClient(environ["gunicorn.socket"]), facts.closing,
+                              length > 0 or facts.chunked, facts.old, facts.headless, terms.draining,
+                              terms.write_timeout)
+        else:
+            self.background = True
+        self.sink: SocketSink = sink
 
     @property
     def query(self) -> str:
@@ -102,7 +109,7 @@ class Request:
         client left before its end."""
         limit = self._terms.max_body
         self._begin_body(limit)
-        data = self._read()
+        data = self._next()
         if not data or len(data) != self._length:
             data = self._gathered(data, limit)
         self.sink.unread = False
@@ -122,16 +129,16 @@ class Request:
     def pieces(self) -> Iterator[bytes]:
         """The body as it comes, however long; raises what `body` raises."""
         self._begin_body(math.inf)
-        yield from self._rest(self._read(), math.inf)
+        yield from self._rest(self._next(), math.inf)
         self.sink.unread = False
 
     def _begin_body(self, limit: float) -> None:
         facts = self.facts
-        if facts.coding not in ("", "identity"):
+        if facts.coding:
             raise CodingRefused(coding=facts.coding[:40])
         if self._length > limit:
             raise self._too_large()
-        if facts.expects and self.sink.unread and not facts.old:
+        if facts.expects and self.sink.unread:
             self.sink.interim(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _rest(self, data: bytes, limit: float) -> Iterator[bytes]:
@@ -146,17 +153,16 @@ class Request:
                 break
             if size > READ_SIZE:
                 self._terms.pace()  # bytes that are there already are read without waiting
-            data = self._read()
+            data = self._next()
         if size < self._length:
             raise ClientGone
 
-    def _read(self) -> bytes:
-        read = self._input
+    def _next(self) -> bytes:
         try:
             if self._waits_itself:
-                return read(READ_SIZE)
+                return self._read(READ_SIZE)
             with greens.Timeout(self._terms.read_timeout, TimeoutError("the client does not send")):
-                return read(READ_SIZE)
+                return self._read(READ_SIZE)
         except TimeoutError as error:
             raise RequestStalled(part="body", limit=format_duration(self._terms.read_timeout)) from error
         except (NoMoreData, ConnectionError) as error:

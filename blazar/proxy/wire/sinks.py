@@ -41,17 +41,22 @@ def peer_of(sock: socket.socket) -> str:
 class SocketSink:
     """Writes one answer to a client's connection, with a head of our own, which leaves with what follows it."""
 
-    def __init__(self, client: Client | StockClient, *, old: bool = False, closing: bool = False,
-                 unread: bool = False, headless: bool = False,
-                 write_timeout: float | None = None, draining: Callable[[], bool] = lambda: False) -> None:
-        """`old`: an HTTP/1.0 client; `closing`: no request may follow; `unread`: the request has a body, which
-        nobody has read yet; `headless`: a HEAD request, so the answer has no body."""
-        self.started = self.gone = self.early = False
-        self.status = 0
+    started: bool = False
+    gone: bool = False
+    early: bool = False
+    status: int = 0
+    _encode: Callable[[bytes], bytes] | None = None
+    _last: bytes = b""
+    """The end of the body."""
+    _held: bytes = b""
+    """The head, until something else is sent with it."""
+
+    def __init__(self, client: Client | StockClient, closing: bool = False, unread: bool = False, old: bool = False,
+                 headless: bool = False, draining: Callable[[], bool] = lambda: False,
+                 write_timeout: float | None = None) -> None:
+        """`closing`: no request may follow; `unread`: the request has a body, which nobody has read yet; `old`: an
+        HTTP/1.0 client; `headless`: a HEAD request, so the answer has no body."""
         self.closing = closing or old
-        self._encode: Callable[[bytes], bytes] | None = None
-        self._last = self._held = b""
-        """The end of the body; and the head, until something else is sent with it."""
         self.unread = unread
         self.old = old
         self._client = client

@@ -3,6 +3,7 @@ import pytest
 from blazar.errors import ShuttingDown
 from blazar.proxy.exchange import Exchange
 from blazar.proxy.ledger import KEPT, Ledger
+from tests.support.exchanges import exchange_of
 
 
 class Clock:
@@ -24,7 +25,7 @@ def ledger(clock):
 
 
 def exchange() -> Exchange:
-    return Exchange(id="r", dialect=None, operation="chat", asked="m", stream=False, body=b"", payload={})
+    return exchange_of(id="r", dialect=None, operation="chat", asked="m", stream=False, body=b"", payload={})
 
 
 def test_leases_are_counted_and_last_use_is_the_later_of_take_and_return(ledger, clock):

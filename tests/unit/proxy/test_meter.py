@@ -3,9 +3,10 @@ from dataclasses import replace
 
 import pytest
 
-from blazar.proxy.exchange import Exchange, Usage
-from blazar.proxy.meter import KEPT, UNLIMITED_COMPLETION, Meter, estimated, expected_tokens
+from blazar.proxy.exchange import Usage
+from blazar.proxy.meter import KEPT, PIECES, UNLIMITED_COMPLETION, Meter, estimated, expected_tokens
 from blazar.telemetry.metrics import SHORT, Series
+from tests.support.exchanges import exchange_of
 
 # As llama-server b11434 ends a stream that did not ask for usage, and a whole answer.
 STREAM_END = (b'data: {"choices":[{"finish_reason":"stop","index":0,"delta":{}}],"created":17644,"id":"chatcmpl-x",'
@@ -47,7 +48,9 @@ def test_whether_a_stream_has_said_that_it_is_over(end, is_finished):
 
 def test_a_long_answer_costs_little_memory():
     meter = metered(b"y" * 10_000_000, 65536)
-    assert len(meter._kept) <= 2 * KEPT + 65536 and meter.counts() is None
+    assert len(meter._kept) <= KEPT and not meter._pieces and meter.counts() is None
+    meter = metered(b"y" * 100_000, 1)
+    assert len(meter._kept) <= KEPT and len(meter._pieces) < PIECES
 
 
 @pytest.mark.parametrize("usage", [
@@ -87,7 +90,7 @@ def test_events_and_gaps_of_a_stream(end):
 
 def exchange(payload, context_length=0):
     body = json.dumps(payload).encode()
-    return Exchange(id="r", dialect=None, operation="chat", asked="m", stream=False, body=body, payload=payload,
+    return exchange_of(id="r", dialect=None, operation="chat", asked="m", stream=False, body=body, payload=payload,
                     context_length=context_length)
 
 

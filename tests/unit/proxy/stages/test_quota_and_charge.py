@@ -6,11 +6,12 @@ from blazar.errors import ChildFailed, QuotaExceeded
 from blazar.proxy.accounts import Accounts, Limits
 from blazar.proxy.auth import ApiKey
 from blazar.proxy.dialects.openai import OpenAIDialect
-from blazar.proxy.exchange import ClientGone, Exchange, Reply, Usage
+from blazar.proxy.exchange import ClientGone, Reply, Usage
 from blazar.proxy.json_scan import BodyReader
 from blazar.proxy.stages.charge import Charge
 from blazar.proxy.stages.quota import Quota
 from blazar.telemetry.metrics import Metrics
+from tests.support.exchanges import exchange_of
 
 ANN = ApiKey("ann", b"")
 
@@ -23,7 +24,7 @@ class Bench:
 
     @staticmethod
     def exchange_for(api_key=ANN, **payload):
-        return Exchange(id="r", dialect=OpenAIDialect(None), operation="chat", asked="m", stream=False,
+        return exchange_of(id="r", dialect=OpenAIDialect(None), operation="chat", asked="m", stream=False,
                         body=b"x" * 40, payload=payload, model="m:q4_0", api_key=api_key)
 
     def run(self, outcome, usage=None, api_key=ANN, attempts=1, **payload):

@@ -5,11 +5,12 @@ import pytest
 from blazar.errors import ChildFailed, ShuttingDown
 from blazar.proxy.auth import ApiKey
 from blazar.proxy.dialects.openai import OpenAIDialect
-from blazar.proxy.exchange import ClientGone, ClientSlow, Exchange, Reply, Usage
+from blazar.proxy.exchange import ClientGone, ClientSlow, Reply, Usage
 from blazar.proxy.ledger import Ledger
 from blazar.proxy.stages.trace import Trace
 from blazar.telemetry.audit import AuditLog
 from blazar.telemetry.metrics import Metrics
+from tests.support.exchanges import exchange_of
 
 
 class Sink:
@@ -49,7 +50,7 @@ def bench(tmp_path):
 
 
 def exchange(sink, **more):
-    made = Exchange(id="req_1", dialect=OpenAIDialect(), operation="chat", asked="Solo", stream=True, body=b"",
+    made = exchange_of(id="req_1", dialect=OpenAIDialect(), operation="chat", asked="Solo", stream=True, body=b"",
                     payload={}, model="solo:q4_0", **more)
     made.sink = sink
     return made
