@@ -16,10 +16,12 @@ from functools import cached_property
 from typing import Any
 
 from blazar.errors import DailyQuotaExceeded, QuotaExceeded
-from blazar.proxy.sliding import SPAN, WINDOW, SlidingWindow, step_at
+from blazar.proxy.sliding import SPAN, STEPS, WINDOW, SlidingWindow, step_at
 from blazar.units import format_duration
 
 DAY = 86400
+ENDLESS = 1 << 62
+"""Stands for a limit that there is not."""
 REMEMBERED = 3
 """Days besides this one whose tokens are remembered."""
 
@@ -44,44 +46,45 @@ NO_LIMITS = Limits()
 
 
 class Tally:
-    """What one API key has used of one model on one day, and was not told yet."""
+    """What one API key has used of one model on one day, and was not told yet.
 
-    __slots__ = ("_latest", "completion", "day", "model", "prompt", "requests", "steps")
+    `requests`, `prompt` and `completion` are added to from outside, once `begin` has said in which step that is.
+    """
 
     def __init__(self, day: str, model: str) -> None:
         self.day = day
         self.model = model
         self.requests = self.prompt = self.completion = 0
-        self.steps: list[list[int]] = []
-        """Step of the window, requests, tokens."""
-        self._latest = [-1, 0, 0]
-        """The last of them."""
+        self._steps: list[list[int]] = []
+        """Steps of the window that are over: the step, requests, tokens."""
+        self._step = -1
+        """The one under way."""
+        self._before = (0, 0)
+        """The requests and tokens before it."""
 
-    def add_request(self, step: int) -> None:
-        self.requests += 1
-        latest = self._latest
-        if latest[0] != step:
-            latest = self._begin(step)
-        latest[1] += 1
-
-    def add_tokens(self, step: int, prompt: int, completion: int) -> None:
-        self.prompt += prompt
-        self.completion += completion
-        latest = self._latest
-        if latest[0] != step:
-            latest = self._begin(step)
-        latest[2] += prompt + completion
-
-    def _begin(self, step: int) -> list[int]:
-        self._latest = [step, 0, 0]
-        self.steps.append(self._latest)
-        if len(self.steps) > SPAN:  # no supervisor has taken them for a minute, in which they have passed
-            del self.steps[0]
-        return self._latest
+    def begin(self, step: int) -> None:
+        """What is added from now on came in this step."""
+        if step != self._step:
+            self._note()
+            self._step = step
 
     def row(self, key: str) -> dict[str, Any]:
+        self._note()
         return {"key": key, "day": self.day, "model": self.model, "requests": self.requests,
-                "prompt_tokens": self.prompt, "completion_tokens": self.completion, "steps": self.steps}
+                "prompt_tokens": self.prompt, "completion_tokens": self.completion, "steps": self._steps}
+
+    def _note(self) -> None:
+        now = self.requests, self.prompt + self.completion
+        if now != self._before:
+            self._steps.append([self._step, now[0] - self._before[0], now[1] - self._before[1]])
+            self._before = now
+            if len(self._steps) > SPAN:  # no supervisor has taken them for a minute, in which they have passed
+                del self._steps[0]
+
+
+Left = tuple[int, int, bool]
+"""What is left of a key's limits, with what is reserved taken off: of `rpm`, where there is that limit; then of `tpm`
+or `daily_tokens`, where there is either, the one that is nearer its end; and whether that is the day's."""
 
 
 class Account:
@@ -89,13 +92,16 @@ class Account:
 
     def __init__(self, name: str, limits: Limits, clock: Callable[[], float], wall: Callable[[], float]) -> None:
         self.name = name
-        self.limits = limits
         self._clock = clock
         self._wall = wall
         self._requests = SlidingWindow()
         self._tokens = SlidingWindow()
         self._reserved = 0
         self._concurrent = 0
+        self._step = -1
+        """The step of the windows that is under way."""
+        self._until = 0.0
+        """When it is over, or the day is."""
         self._day = ""
         self._today = 0
         self._days: dict[str, int] = {}
@@ -103,40 +109,52 @@ class Account:
         self._day_ends = 0.0
         self._news: dict[tuple[str, str], Tally] = {}
         """By day and model, what was not taken yet."""
-        self._latest = Tally("", "")
-        """The one that was last added to."""
+        self._latest: Tally | None = None
+        """The one that was last added to, in this step and on this day."""
+        self.bind(limits)
+
+    def bind(self, limits: Limits) -> None:
+        """From now on these are its limits."""
+        self.limits = limits
+        self.tells = limits.has_rates
+        """Whether its answers tell what is left."""
+        self._rpm = ENDLESS if limits.rpm is None else limits.rpm
+        self._tpm = ENDLESS if limits.tpm is None else limits.tpm
+        self._daily = ENDLESS if limits.daily_tokens is None else limits.daily_tokens
+        self._most = ENDLESS if limits.max_concurrent is None else limits.max_concurrent
 
     @property
     def weight(self) -> float:
         """Its share of a busy model, against that of others."""
         return self.limits.weight
 
-    def enter(self, tokens: int, model: str = "") -> None:
-        """Count a request and reserve the tokens that it may use; `leave` follows when it has ended.
+    def enter(self, tokens: int, model: str = "") -> Left:
+        """Count a request and reserve the tokens that it may use; `leave` follows when it has ended. What is left.
 
         Raises QuotaExceeded, and then nothing was counted. A request that is larger than a whole limit is let in when
         nothing else counts against it.
         """
-        now, limits = self._clock(), self.limits
-        self._turn()
-        if limits.max_concurrent is not None and self._concurrent >= limits.max_concurrent:
-            raise self._refusal("max_concurrent", f"{self._concurrent} under way", 1.0)
-        if limits.rpm is not None and (used := self._requests.total(now)) >= limits.rpm:
-            raise self._refusal("rpm", f"had {used} in the last minute", self._requests.wait(now, limits.rpm - 1))
-        if limits.tpm is not None:
-            room = limits.tpm - min(tokens, limits.tpm) - self._reserved
-            if (used := self._tokens.total(now)) > room:
-                wait = self._tokens.wait(now, room) if room >= 0 else 0.0  # else when others settle, which may be soon
-                raise self._refusal("tpm", f"used or reserved {used + self._reserved} in the last minute", wait)
-        if limits.daily_tokens is not None:
-            used = self._today + self._reserved
-            if used + min(tokens, limits.daily_tokens) > limits.daily_tokens:
-                raise self._refusal("daily_tokens", f"used or reserved {used} today", DAY - self._wall() % DAY)
-        step = step_at(now)
-        self._requests.add(step, 1)
+        now = self._clock()
+        if now >= self._until:
+            self._go_on(now)
+        reserved = self._reserved + tokens
+        requests = self._requests
+        left = self._rpm - requests.sum
+        rest = self._tpm - self._tokens.sum
+        today = self._daily - self._today
+        of_day = today < rest
+        rest = (today if of_day else rest) - reserved
+        if rest < 0 or left <= 0 or self._concurrent >= self._most:
+            self._check(tokens)
+            rest = 0
+        requests.sum += 1
         self._concurrent += 1
-        self._reserved += tokens
-        self._tally(model).add_request(step)
+        self._reserved = reserved
+        tally = self._latest
+        if tally is None or tally.model != model:
+            tally = self._tally(model)
+        tally.requests += 1
+        return left - 1, rest, of_day
 
     def leave(self, tokens: int) -> None:
         """A request that was let in with so many tokens reserved has ended."""
@@ -147,10 +165,15 @@ class Account:
         """Count what an attempt has really used."""
         used = prompt + completion
         if used:
-            step = step_at(self._clock())
-            self._turn()
-            self._tokens.add(step, used)
-            self._tally(model).add_tokens(step, prompt, completion)
+            now = self._clock()
+            if now >= self._until:
+                self._go_on(now)
+            tally = self._latest
+            if tally is None or tally.model != model:
+                tally = self._tally(model)
+            tally.prompt += prompt
+            tally.completion += completion
+            self._tokens.sum += used
             self._today += used
 
     def today(self) -> int:
@@ -162,22 +185,12 @@ class Account:
         """Seconds until all of it is there again."""
         return self._requests.clears(self._clock())
 
-    def left(self) -> tuple[int, int, int, bool]:
-        """What is left, what is reserved taken off: of `rpm`, where there is that limit; and of `tpm` or
-        `daily_tokens`, where there is either: the one that is nearer its end, its rest, whether it is the day's."""
-        limits, now, taken = self.limits, self._clock(), self._reserved
-        requests = limit = tokens = 0
-        if limits.rpm is not None:
-            requests = limits.rpm - self._requests.total(now)
-        of_day = limits.tpm is None
-        if limits.tpm is not None:
-            limit, tokens = limits.tpm, limits.tpm - self._tokens.total(now) - taken
-        if limits.daily_tokens is not None:
-            self._turn()
-            today = limits.daily_tokens - self._today - taken
-            if of_day or today < tokens:
-                limit, tokens, of_day = limits.daily_tokens, today, True
-        return (requests if requests > 0 else 0), limit, (tokens if tokens > 0 else 0), of_day
+    def left(self) -> Left:
+        """What is left at this moment."""
+        self._go_on(self._clock())
+        requests = self._rpm - self._requests.sum
+        tokens, today = self._tpm - self._tokens.sum, self._daily - self._today
+        return max(0, requests), max(0, min(tokens, today) - self._reserved), today < tokens
 
     def tokens_reset(self, of_day: bool) -> float:
         """Seconds until all of it is there again; what is reserved now is taken to be used now."""
@@ -206,19 +219,28 @@ class Account:
 
     def take_news(self) -> list[dict[str, Any]]:
         """What was counted since the last call, a row for each day and model."""
-        news, self._news, self._latest = self._news, {}, Tally("", "")
+        news, self._news, self._latest = self._news, {}, None
         return [tally.row(self.name) for tally in news.values()]
 
     def _tally(self, model: str) -> Tally:
-        """Where what is used of this model on this day is added."""
-        latest = self._latest
-        if latest.model != model or latest.day != self._day:
-            here = self._day, model
-            latest = self._latest = self._news.setdefault(here, Tally(*here))
-        return latest
+        """Where what is used of this model on this day is added, until the step is over."""
+        here = self._day, model
+        tally = self._latest = self._news.setdefault(here, Tally(*here))
+        tally.begin(self._step)
+        return tally
 
-    def _turn(self) -> None:
-        """Begin a new day when it is time."""
+    def _go_on(self, now: float) -> None:
+        """Let what is counted from now on count in the step of this moment, and on its day."""
+        step = step_at(now)
+        if step != self._step:
+            self._step = step
+            self._requests.move(step)
+            self._tokens.move(step)
+            self._latest = None
+        self._until = min((step + 1) / STEPS, now + self._turn())
+
+    def _turn(self) -> float:
+        """Begin a new day when it is time; the seconds until this one ends."""
         now = self._wall()
         if not self._day_ends - DAY <= now < self._day_ends:
             self._days[self._day] = self._today
@@ -227,6 +249,24 @@ class Account:
             while len(self._days) > REMEMBERED:
                 del self._days[min(self._days)]
             self._day_ends = (now // DAY + 1) * DAY
+            self._latest = None
+        return self._day_ends - now
+
+    def _check(self, tokens: int) -> None:
+        """Raises QuotaExceeded when a request that may use so many tokens is not let in."""
+        now = self._clock()
+        self._turn()
+        if self._concurrent >= self._most:
+            raise self._refusal("max_concurrent", f"{self._concurrent} under way", 1.0)
+        if (used := self._requests.total(now)) >= self._rpm:
+            raise self._refusal("rpm", f"had {used} in the last minute", self._requests.wait(now, self._rpm - 1))
+        room = self._tpm - min(tokens, self._tpm) - self._reserved
+        if (used := self._tokens.total(now)) > room:
+            wait = self._tokens.wait(now, room) if room >= 0 else 0.0  # else when others settle, which may be soon
+            raise self._refusal("tpm", f"used or reserved {used + self._reserved} in the last minute", wait)
+        used = self._today + self._reserved
+        if used + min(tokens, self._daily) > self._daily:
+            raise self._refusal("daily_tokens", f"used or reserved {used} today", DAY - self._wall() % DAY)
 
     def _refusal(self, limit: str, used: str, wait: float) -> QuotaExceeded:
         kind = DailyQuotaExceeded if limit == "daily_tokens" else QuotaExceeded
@@ -241,7 +281,7 @@ class Accounts:
     def __init__(self, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._wall = wall
-        self._accounts: dict[str, Account] = {}
+        self.by_name: dict[str, Account] = {}
         self._told: tuple[str, Mapping[str, int]] = ("", {})
         self._minutes: Mapping[str, Iterable[Iterable[int]]] | None = None
         """What earlier workers had counted in their last minute, as it was told when this one began."""
@@ -249,16 +289,16 @@ class Accounts:
     def open(self, limits: Iterable[tuple[str, Limits]]) -> None:
         """Begin to count for these API keys; those that are known already get these limits."""
         for name, limit in limits:
-            account = self._accounts.get(name)
+            account = self.by_name.get(name)
             if account is not None:
-                account.limits = limit
+                account.bind(limit)
                 continue
-            account = self._accounts[name] = Account(name, limit, self._clock, self._wall)
+            account = self.by_name[name] = Account(name, limit, self._clock, self._wall)
             account.fill((self._minutes or {}).get(name, ()))
             self._restore(account)
 
     def get(self, name: str) -> Account:
-        return self._accounts[name]
+        return self.by_name[name]
 
     def restore(self, day: str, tokens: Mapping[str, int],
                 minutes: Mapping[str, Iterable[Iterable[int]]] | None = None) -> None:
@@ -267,20 +307,20 @@ class Accounts:
         self._told = (day, tokens)
         if self._minutes is None:
             self._minutes = minutes or {}
-            for name, account in self._accounts.items():
+            for name, account in self.by_name.items():
                 account.fill(self._minutes.get(name, ()))
-        for account in self._accounts.values():
+        for account in self.by_name.values():
             self._restore(account)
 
     def hear(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Take down what another worker counts while this one runs."""
         for row in rows:
-            if row["key"] in self._accounts:
-                self._accounts[row["key"]].hear(row)
+            if row["key"] in self.by_name:
+                self.by_name[row["key"]].hear(row)
 
     def take_news(self) -> list[dict[str, Any]]:
         """What was counted since the last call, a row for each API key, day and model."""
-        return [row for account in self._accounts.values() for row in account.take_news()]
+        return [row for account in self.by_name.values() for row in account.take_news()]
 
     def _restore(self, account: Account) -> None:
         day, tokens = self._told

@@ -5,8 +5,9 @@ Only keys with such limits have them. Ollama knows none of its own, so its clien
 
 import math
 import time
+from functools import lru_cache
 
-from blazar.proxy.accounts import Account
+from blazar.proxy.accounts import Account, Left, Limits
 from blazar.proxy.dialects.times import rfc3339
 from blazar.proxy.sliding import WINDOW
 
@@ -21,35 +22,53 @@ MINUTE = "1m0s"
 _REQUESTS_IN_A_MINUTE, _TOKENS_IN_A_MINUTE = (RESET_REQUESTS, MINUTE), (RESET_TOKENS, MINUTE)
 
 
-def rate_headers(account: Account, dialect: str, counted: bool = False) -> list[Header]:
-    """The headers for an answer in this dialect.
+def rate_headers(account: Account, dialect: str) -> list[Header]:
+    """The headers for an answer in this dialect."""
+    left = account.left()
+    return _headers(account.limits, left, dialect, account.requests_reset(), account.tokens_reset(left[2]))
 
-    `counted`: to a request that was let in at this moment. What it takes is there again in a minute, which needs no
-    reckoning.
+
+def headers_once_counted(account: Account, left: Left, dialect: str) -> list[Header]:
+    """The headers for the answer to a request that was let in at this moment, after which this is left.
+
+    What it takes is there again in a minute, which needs no reckoning.
     """
-    headers: list[Header] = []
-    limits, ours = account.limits, dialect == "anthropic"
-    requests, limit, tokens, of_day = account.left()
-    if limits.rpm is not None:
-        reset = WINDOW if counted else account.requests_reset()
-        headers += ((LIMIT_REQUESTS, str(limits.rpm)), (LEFT_REQUESTS, str(requests)),
-                    _REQUESTS_IN_A_MINUTE if counted else (RESET_REQUESTS, duration(reset)))
-        if ours:
-            headers += _anthropic("requests", limits.rpm, requests, reset)
-    if limit:
-        slides = counted and not of_day
-        reset = WINDOW if slides else account.tokens_reset(of_day)
-        headers += ((LIMIT_TOKENS, str(limit)), (LEFT_TOKENS, str(tokens)),
-                    _TOKENS_IN_A_MINUTE if slides else (RESET_TOKENS, duration(reset)))
-        if ours:
-            headers += _anthropic("tokens", limit, tokens, reset)
+    if left[2] or dialect == "anthropic":
+        return _headers(account.limits, left, dialect, WINDOW, account.tokens_reset(True) if left[2] else WINDOW)
+    return _openai(account.limits, left, _REQUESTS_IN_A_MINUTE, _TOKENS_IN_A_MINUTE)
+
+
+def _headers(limits: Limits, left: Left, dialect: str, requests_reset: float, tokens_reset: float) -> list[Header]:
+    headers = _openai(limits, left, (RESET_REQUESTS, duration(requests_reset)), (RESET_TOKENS, duration(tokens_reset)))
+    if dialect == "anthropic":
+        requests, tokens, of_day = left
+        headers += _anthropic("requests", limits.rpm, requests, requests_reset)
+        headers += _anthropic("tokens", limits.daily_tokens if of_day else limits.tpm, tokens, tokens_reset)
     return headers
 
 
-def _anthropic(of: str, limit: int, left: int, reset: float) -> tuple[Header, ...]:
+def _openai(limits: Limits, left: Left, requests_reset: Header, tokens_reset: Header) -> list[Header]:
+    requests, tokens, of_day = left
+    headers: list[Header] = []
+    if limits.rpm is not None:
+        headers += (_told(LIMIT_REQUESTS, limits.rpm), (LEFT_REQUESTS, str(requests)), requests_reset)
+    limit = limits.daily_tokens if of_day else limits.tpm
+    if limit is not None:
+        headers += (_told(LIMIT_TOKENS, limit), (LEFT_TOKENS, str(tokens)), tokens_reset)
+    return headers
+
+
+def _anthropic(of: str, limit: int | None, left: int, reset: float) -> tuple[Header, ...]:
+    if limit is None:
+        return ()
     names = _ANTHROPIC[of]
     return ((names[0], str(limit)), (names[1], str(left)),
             (names[2], rfc3339(float(math.ceil(time.time() + reset)))))
+
+
+@lru_cache(256)
+def _told(name: str, limit: int) -> Header:
+    return name, str(limit)
 
 
 def duration(seconds: float) -> str:

@@ -19,14 +19,15 @@ ASKED = ("chat", "completions")
 
 class Charge:
     def __init__(self, accounts: Accounts, metrics: Metrics, reader: BodyReader) -> None:
-        self._accounts = accounts
+        self._accounts = accounts.by_name
         self._metrics = metrics
         self._reader = reader
         self._tell: set[str] = set()
         """Models whose children tell their counts unasked."""
 
     def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
-        account = self._accounts.get(exchange.api_key.name) if exchange.api_key is not None else None
+        key = exchange.api_key
+        account = self._accounts[key.name] if key is not None else None
         exchange.sent, exchange.usage = 0.0, None
         if account is not None and exchange.stream and exchange.model not in self._tell:
             self._ask(exchange)

@@ -1,7 +1,7 @@
 import pytest
 
 from blazar.proxy.accounts import DAY, Account, Limits
-from blazar.proxy.rates import duration, rate_headers
+from blazar.proxy.rates import duration, headers_once_counted, rate_headers
 
 NOON = 20000 * DAY + DAY / 2
 
@@ -27,12 +27,11 @@ def test_a_fresh_key_has_all_of_its_limits():
 def test_what_is_used_and_reserved_is_not_left():
     ann = account(rpm=60, tpm=1000)
     ann.spend(10, 20)
-    ann.enter(400)
-    told = dict(rate_headers(ann, "ollama", counted=True))
+    told = dict(headers_once_counted(ann, ann.enter(400), "ollama"))
     assert (told["x-ratelimit-remaining-requests"], told["x-ratelimit-reset-requests"]) == ("59", "1m0s")
     assert (told["x-ratelimit-remaining-tokens"], told["x-ratelimit-reset-tokens"]) == ("570", "1m0s")
     ann.spend(5000, 0)
-    assert dict(rate_headers(ann, "openai", counted=True))["x-ratelimit-remaining-tokens"] == "0"
+    assert dict(rate_headers(ann, "openai"))["x-ratelimit-remaining-tokens"] == "0"
 
 
 def test_of_two_limits_of_tokens_the_nearer_one_is_told():
@@ -54,4 +53,4 @@ def test_anthropic_clients_get_both_forms():
 @pytest.mark.parametrize("limits", [{}, {"max_concurrent": 4}, {"weight": 2.0}])
 def test_a_key_without_such_limits_has_none(limits):
     ann = account(**limits)
-    assert not ann.limits.has_rates and rate_headers(ann, "anthropic") == []
+    assert not ann.tells and rate_headers(ann, "anthropic") == []

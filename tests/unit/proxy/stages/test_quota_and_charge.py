@@ -105,7 +105,7 @@ def test_answers_tell_what_is_left_once_the_request_is_counted():
     bench.run(Reply(200), Usage(7, 3), max_tokens=100)
     told = dict(bench.exchange.headers)
     assert (told["x-ratelimit-remaining-requests"], told["x-ratelimit-remaining-tokens"]) == ("4", "890")
-    assert bench.account.left()[1:] == (1000, 990, False)
+    assert bench.account.left()[1:] == (990, False)
     free = Bench(max_concurrent=5)
     free.run(Reply(200))
     assert free.exchange.headers == [], "nothing of a limit is used up by and by"
