@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from blazar.proxy.exchange import Exchange, Usage
-from blazar.proxy.meter import KEPT, UNLIMITED_COMPLETION, Meter, estimated, expected_tokens
+from blazar.proxy.meter import KEPT, PIECES, UNLIMITED_COMPLETION, Meter, estimated, expected_tokens
 from blazar.telemetry.metrics import SHORT, Series
 
 # As llama-server b11434 ends a stream that did not ask for usage, and a whole answer.
@@ -47,7 +47,9 @@ def test_whether_a_stream_has_said_that_it_is_over(end, is_finished):
 
 def test_a_long_answer_costs_little_memory():
     meter = metered(b"y" * 10_000_000, 65536)
-    assert len(meter._kept) <= 2 * KEPT + 65536 and meter.counts() is None
+    assert len(meter._kept) <= KEPT and not meter._pieces and meter.counts() is None
+    meter = metered(b"y" * 100_000, 1)
+    assert len(meter._kept) <= KEPT and len(meter._pieces) < PIECES
 
 
 @pytest.mark.parametrize("usage", [
