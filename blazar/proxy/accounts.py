@@ -10,90 +10,93 @@ which they came. The supervisor tells them to the next worker, and to others tha
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 from blazar.errors import DailyQuotaExceeded, QuotaExceeded
+from blazar.proxy.limits import DAY, Left, Limits, to_midnight
+from blazar.proxy.rates import RateHeaders
 from blazar.proxy.sliding import SPAN, STEPS, WINDOW, SlidingWindow, step_at
+from blazar.telemetry.metrics import Count, Counter
 from blazar.units import format_duration
 
-DAY = 86400
 ENDLESS = 1 << 62
 """Stands for a limit that there is not."""
 REMEMBERED = 3
 """Days besides this one whose tokens are remembered."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What an API key may do; None is no limit. `weight` is its share of a busy model, against that of others."""
+class Use:
+    """What one API key uses of one model.
 
-    rpm: int | None = None
-    tpm: int | None = None
-    daily_tokens: int | None = None
-    max_concurrent: int | None = None
-    weight: float = 1.0
-
-    @cached_property
-    def has_rates(self) -> bool:
-        """Whether there is anything that an answer can tell as used up by and by."""
-        return (self.rpm, self.tpm, self.daily_tokens) != (None, None, None)
-
-
-NO_LIMITS = Limits()
-
-
-class Tally:
-    """What one API key has used of one model on one day, and was not told yet.
-
-    `requests`, `prompt` and `completion` are added to from outside, once `begin` has said in which step that is.
+    `requests` and the tokens of `prompt` and `completion` are added to from outside, once `begin` has said in which
+    step of the window that is.
     """
 
-    def __init__(self, day: str, model: str) -> None:
-        self.day = day
+    def __init__(self, model: str, prompt: Count, completion: Count) -> None:
         self.model = model
-        self.requests = self.prompt = self.completion = 0
-        self._steps: list[list[int]] = []
-        """Steps of the window that are over: the step, requests, tokens."""
+        self.requests = 0
+        self.prompt = prompt
+        self.completion = completion
+        self._day = ""
         self._step = -1
-        """The one under way."""
-        self._before = (0, 0)
-        """The requests and tokens before it."""
+        """The step under way."""
+        self._steps: list[list[int]] = []
+        """Those of this day that are over, and were not told: the step, requests, tokens."""
+        self._before = (0, prompt.n + completion.n)
+        """The requests and tokens before this step."""
+        self._noted = (0, prompt.n, completion.n)
+        """The requests and tokens that are in some row."""
+        self._rows: list[dict[str, Any]] = []
+        """Days that are over, and were not told."""
 
-    def begin(self, step: int) -> None:
-        """What is added from now on came in this step."""
-        if step != self._step:
-            self._note()
-            self._step = step
+    def begin(self, day: str, step: int) -> None:
+        """What is added from now on came on this day, in this step."""
+        if step != self._step or day != self._day:
+            self._end_step()
+            if day != self._day:
+                self._end_day()
+            self._day, self._step = day, step
 
-    def row(self, key: str) -> dict[str, Any]:
-        self._note()
-        return {"key": key, "day": self.day, "model": self.model, "requests": self.requests,
-                "prompt_tokens": self.prompt, "completion_tokens": self.completion, "steps": self._steps}
+    def news(self) -> list[dict[str, Any]]:
+        """What was added since the last call, a row for each day."""
+        self._end_step()
+        self._end_day()
+        rows, self._rows = self._rows, []
+        return rows
 
-    def _note(self) -> None:
-        now = self.requests, self.prompt + self.completion
+    def _end_step(self) -> None:
+        now = self.requests, self.prompt.n + self.completion.n
         if now != self._before:
             self._steps.append([self._step, now[0] - self._before[0], now[1] - self._before[1]])
             self._before = now
             if len(self._steps) > SPAN:  # no supervisor has taken them for a minute, in which they have passed
                 del self._steps[0]
 
+    def _end_day(self) -> None:
+        now = self.requests, self.prompt.n, self.completion.n
+        if now != self._noted:
+            requests, prompt, completion = (after - before for after, before in zip(now, self._noted, strict=True))
+            self._rows.append({"day": self._day, "model": self.model, "requests": requests, "prompt_tokens": prompt,
+                               "completion_tokens": completion, "steps": self._steps})
+            self._noted, self._steps = now, []
 
-Left = tuple[int, int, bool]
-"""What is left of a key's limits, with what is reserved taken off: of `rpm`, where there is that limit; then of `tpm`
-or `daily_tokens`, where there is either, the one that is nearer its end; and whether that is the day's."""
+
+def _uncounted(_key: str, _model: str) -> tuple[Count, Count]:
+    return Count(), Count()
 
 
 class Account:
     """The counts of one API key."""
 
-    def __init__(self, name: str, limits: Limits, clock: Callable[[], float], wall: Callable[[], float]) -> None:
+    def __init__(self, name: str, limits: Limits, clock: Callable[[], float], wall: Callable[[], float],
+                 counts: Callable[[str, str], tuple[Count, Count]] = _uncounted) -> None:
+        """`counts` gives the numbers to which the tokens of prompts and of answers are added, by key and model."""
         self.name = name
         self._clock = clock
         self._wall = wall
+        self._counts = counts
         self._requests = SlidingWindow()
         self._tokens = SlidingWindow()
         self._reserved = 0
@@ -107,17 +110,17 @@ class Account:
         self._days: dict[str, int] = {}
         """The tokens of days before, to which a clock that is set comes again."""
         self._day_ends = 0.0
-        self._news: dict[tuple[str, str], Tally] = {}
-        """By day and model, what was not taken yet."""
-        self._latest: Tally | None = None
+        self._uses: dict[str, Use] = {}
+        """By model."""
+        self._latest: Use | None = None
         """The one that was last added to, in this step and on this day."""
         self.bind(limits)
 
     def bind(self, limits: Limits) -> None:
         """From now on these are its limits."""
         self.limits = limits
-        self.tells = limits.has_rates
-        """Whether its answers tell what is left."""
+        self.rates = RateHeaders(limits, self._wall) if limits.has_rates else None
+        """How its answers tell what is left."""
         self._rpm = ENDLESS if limits.rpm is None else limits.rpm
         self._tpm = ENDLESS if limits.tpm is None else limits.tpm
         self._daily = ENDLESS if limits.daily_tokens is None else limits.daily_tokens
@@ -150,10 +153,10 @@ class Account:
         requests.sum += 1
         self._concurrent += 1
         self._reserved = reserved
-        tally = self._latest
-        if tally is None or tally.model != model:
-            tally = self._tally(model)
-        tally.requests += 1
+        use = self._latest
+        if use is None or use.model != model:
+            use = self._use(model)
+        use.requests += 1
         return left - 1, rest, of_day
 
     def leave(self, tokens: int) -> None:
@@ -168,11 +171,11 @@ class Account:
             now = self._clock()
             if now >= self._until:
                 self._go_on(now)
-            tally = self._latest
-            if tally is None or tally.model != model:
-                tally = self._tally(model)
-            tally.prompt += prompt
-            tally.completion += completion
+            use = self._latest
+            if use is None or use.model != model:
+                use = self._use(model)
+            use.prompt.n += prompt
+            use.completion.n += completion
             self._tokens.sum += used
             self._today += used
 
@@ -181,10 +184,6 @@ class Account:
         self._turn()
         return self._today
 
-    def requests_reset(self) -> float:
-        """Seconds until all of it is there again."""
-        return self._requests.clears(self._clock())
-
     def left(self) -> Left:
         """What is left at this moment."""
         self._go_on(self._clock())
@@ -192,11 +191,14 @@ class Account:
         tokens, today = self._tpm - self._tokens.sum, self._daily - self._today
         return max(0, requests), max(0, min(tokens, today) - self._reserved), today < tokens
 
-    def tokens_reset(self, of_day: bool) -> float:
-        """Seconds until all of it is there again; what is reserved now is taken to be used now."""
-        if of_day:
-            return DAY - self._wall() % DAY
-        return float(WINDOW) if self._reserved else self._tokens.clears(self._clock())
+    def headers(self, dialect: str) -> list[tuple[str, str]]:
+        """What an answer in this dialect tells of that."""
+        if self.rates is None:
+            return []
+        left, now = self.left(), self._clock()
+        # What is reserved now is taken to be used now.
+        tokens = float(WINDOW) if self._reserved else self._tokens.clears(now)
+        return self.rates.of(left, dialect, (self._requests.clears(now), tokens))
 
     def restore(self, day: str, tokens: int) -> None:
         """Take over what was counted on that day before this worker began."""
@@ -219,15 +221,18 @@ class Account:
 
     def take_news(self) -> list[dict[str, Any]]:
         """What was counted since the last call, a row for each day and model."""
-        news, self._news, self._latest = self._news, {}, None
-        return [tally.row(self.name) for tally in news.values()]
+        self._latest = None
+        rows = [{"key": self.name, **row} for use in self._uses.values() for row in use.news()]
+        return sorted(rows, key=itemgetter("day"))
 
-    def _tally(self, model: str) -> Tally:
-        """Where what is used of this model on this day is added, until the step is over."""
-        here = self._day, model
-        tally = self._latest = self._news.setdefault(here, Tally(*here))
-        tally.begin(self._step)
-        return tally
+    def _use(self, model: str) -> Use:
+        """Where what is used of this model is added, until the step is over."""
+        use = self._uses.get(model)
+        if use is None:
+            use = self._uses[model] = Use(model, *self._counts(self.name, model))
+        use.begin(self._day, self._step)
+        self._latest = use
+        return use
 
     def _go_on(self, now: float) -> None:
         """Let what is counted from now on count in the step of this moment, and on its day."""
@@ -266,7 +271,7 @@ class Account:
             raise self._refusal("tpm", f"used or reserved {used + self._reserved} in the last minute", wait)
         used = self._today + self._reserved
         if used + min(tokens, self._daily) > self._daily:
-            raise self._refusal("daily_tokens", f"used or reserved {used} today", DAY - self._wall() % DAY)
+            raise self._refusal("daily_tokens", f"used or reserved {used} today", to_midnight(self._wall()))
 
     def _refusal(self, limit: str, used: str, wait: float) -> QuotaExceeded:
         kind = DailyQuotaExceeded if limit == "daily_tokens" else QuotaExceeded
@@ -282,9 +287,14 @@ class Accounts:
         self._clock = clock
         self._wall = wall
         self.by_name: dict[str, Account] = {}
+        self._counts = _uncounted
         self._told: tuple[str, Mapping[str, int]] = ("", {})
         self._minutes: Mapping[str, Iterable[Iterable[int]]] | None = None
         """What earlier workers had counted in their last minute, as it was told when this one began."""
+
+    def count_in(self, prompt: Counter, completion: Counter) -> None:
+        """From now on tokens that API keys use of a model are also counted there, by key and model."""
+        self._counts = lambda key, model: (prompt.count(key, model), completion.count(key, model))
 
     def open(self, limits: Iterable[tuple[str, Limits]]) -> None:
         """Begin to count for these API keys; those that are known already get these limits."""
@@ -293,7 +303,7 @@ class Accounts:
             if account is not None:
                 account.bind(limit)
                 continue
-            account = self.by_name[name] = Account(name, limit, self._clock, self._wall)
+            account = self.by_name[name] = Account(name, limit, self._clock, self._wall, self._counts_of)
             account.fill((self._minutes or {}).get(name, ()))
             self._restore(account)
 
@@ -321,6 +331,9 @@ class Accounts:
     def take_news(self) -> list[dict[str, Any]]:
         """What was counted since the last call, a row for each API key, day and model."""
         return [row for account in self.by_name.values() for row in account.take_news()]
+
+    def _counts_of(self, key: str, model: str) -> tuple[Count, Count]:
+        return self._counts(key, model)
 
     def _restore(self, account: Account) -> None:
         day, tokens = self._told

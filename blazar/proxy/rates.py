@@ -4,11 +4,10 @@ Only keys with such limits have them. Ollama knows none of its own, so its clien
 """
 
 import math
-import time
-from functools import lru_cache
+from collections.abc import Callable
 
-from blazar.proxy.accounts import Account, Left, Limits
 from blazar.proxy.dialects.times import rfc3339
+from blazar.proxy.limits import Left, Limits, to_midnight
 from blazar.proxy.sliding import WINDOW
 
 Header = tuple[str, str]
@@ -22,53 +21,47 @@ MINUTE = "1m0s"
 _REQUESTS_IN_A_MINUTE, _TOKENS_IN_A_MINUTE = (RESET_REQUESTS, MINUTE), (RESET_TOKENS, MINUTE)
 
 
-def rate_headers(account: Account, dialect: str) -> list[Header]:
-    """The headers for an answer in this dialect."""
-    left = account.left()
-    return _headers(account.limits, left, dialect, account.requests_reset(), account.tokens_reset(left[2]))
+class RateHeaders:
+    """The headers for one API key, with what never changes in them."""
 
+    def __init__(self, limits: Limits, wall: Callable[[], float]) -> None:
+        self._wall = wall
+        self._rpm, self._tpm, self._daily = (
+            (name, str(limit)) if limit is not None else None for name, limit in
+            ((LIMIT_REQUESTS, limits.rpm), (LIMIT_TOKENS, limits.tpm), (LIMIT_TOKENS, limits.daily_tokens)))
 
-def headers_once_counted(account: Account, left: Left, dialect: str) -> list[Header]:
-    """The headers for the answer to a request that was let in at this moment, after which this is left.
+    def of(self, left: Left, dialect: str, resets: tuple[float, float] | None = None) -> list[Header]:
+        """Those for an answer in this dialect, when this is left.
 
-    What it takes is there again in a minute, which needs no reckoning.
-    """
-    if left[2] or dialect == "anthropic":
-        return _headers(account.limits, left, dialect, WINDOW, account.tokens_reset(True) if left[2] else WINDOW)
-    return _openai(account.limits, left, _REQUESTS_IN_A_MINUTE, _TOKENS_IN_A_MINUTE)
-
-
-def _headers(limits: Limits, left: Left, dialect: str, requests_reset: float, tokens_reset: float) -> list[Header]:
-    headers = _openai(limits, left, (RESET_REQUESTS, duration(requests_reset)), (RESET_TOKENS, duration(tokens_reset)))
-    if dialect == "anthropic":
+        `resets` are the seconds until all of a minute's requests and tokens are there again; None for a request that
+        was let in at this moment. What it takes is there again in a minute, which needs no reckoning.
+        """
         requests, tokens, of_day = left
-        headers += _anthropic("requests", limits.rpm, requests, requests_reset)
-        headers += _anthropic("tokens", limits.daily_tokens if of_day else limits.tpm, tokens, tokens_reset)
-    return headers
+        headers: list[Header] = []
+        if self._rpm is not None:
+            headers += (self._rpm, (LEFT_REQUESTS, str(requests)),
+                        _REQUESTS_IN_A_MINUTE if resets is None else (RESET_REQUESTS, duration(resets[0])))
+        limit = self._daily if of_day else self._tpm
+        if limit is not None:
+            headers += (limit, (LEFT_TOKENS, str(tokens)),
+                        _TOKENS_IN_A_MINUTE if resets is None and not of_day else
+                        (RESET_TOKENS, duration(self._tokens_reset(of_day, resets))))
+        if dialect == "anthropic":
+            if self._rpm is not None:
+                headers += self._anthropic("requests", self._rpm, requests, resets[0] if resets else WINDOW)
+            if limit is not None:
+                headers += self._anthropic("tokens", limit, tokens, self._tokens_reset(of_day, resets))
+        return headers
 
+    def _tokens_reset(self, of_day: bool, resets: tuple[float, float] | None) -> float:
+        if of_day:
+            return to_midnight(self._wall())
+        return resets[1] if resets else WINDOW
 
-def _openai(limits: Limits, left: Left, requests_reset: Header, tokens_reset: Header) -> list[Header]:
-    requests, tokens, of_day = left
-    headers: list[Header] = []
-    if limits.rpm is not None:
-        headers += (_told(LIMIT_REQUESTS, limits.rpm), (LEFT_REQUESTS, str(requests)), requests_reset)
-    limit = limits.daily_tokens if of_day else limits.tpm
-    if limit is not None:
-        headers += (_told(LIMIT_TOKENS, limit), (LEFT_TOKENS, str(tokens)), tokens_reset)
-    return headers
-
-
-def _anthropic(of: str, limit: int | None, left: int, reset: float) -> tuple[Header, ...]:
-    if limit is None:
-        return ()
-    names = _ANTHROPIC[of]
-    return ((names[0], str(limit)), (names[1], str(left)),
-            (names[2], rfc3339(float(math.ceil(time.time() + reset)))))
-
-
-@lru_cache(256)
-def _told(name: str, limit: int) -> Header:
-    return name, str(limit)
+    def _anthropic(self, of: str, limit: Header, left: int, reset: float) -> tuple[Header, ...]:
+        names = _ANTHROPIC[of]
+        return ((names[0], limit[1]), (names[1], str(left)),
+                (names[2], rfc3339(float(math.ceil(self._wall() + reset)))))
 
 
 def duration(seconds: float) -> str:

@@ -9,7 +9,6 @@ from blazar.proxy.accounts import Accounts
 from blazar.proxy.exchange import Exchange, Reply
 from blazar.proxy.meter import expected_tokens
 from blazar.proxy.pipeline import Forward
-from blazar.proxy.rates import headers_once_counted
 from blazar.telemetry.metrics import Metrics
 
 
@@ -30,8 +29,9 @@ class Quota:
             self._metrics.quota_refusals.add(account.name, refusal.limit)
             raise
         try:
-            if account.tells:
-                exchange.headers = exchange.headers + headers_once_counted(account, left, exchange.dialect.name)
+            rates = account.rates
+            if rates is not None:
+                exchange.headers = exchange.headers + rates.of(left, exchange.dialect.name)
             return forward(exchange)
         finally:
             account.leave(expected)
