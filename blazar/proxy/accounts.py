@@ -83,7 +83,12 @@ class Use:
             self._noted, self._steps = now, []
 
 
-def _uncounted(_key: str, _model: str) -> tuple[Count, Count]:
+Counts = Callable[[str, str], tuple[Count, Count]]
+"""Gives the numbers to which tokens of prompts and of answers are added, by key and model."""
+
+
+def _apart(key: str, model: str) -> tuple[Count, Count]:
+    """Numbers that nobody else looks at."""
     return Count(), Count()
 
 
@@ -91,8 +96,7 @@ class Account:
     """The counts of one API key."""
 
     def __init__(self, name: str, limits: Limits, clock: Callable[[], float], wall: Callable[[], float],
-                 counts: Callable[[str, str], tuple[Count, Count]] = _uncounted) -> None:
-        """`counts` gives the numbers to which the tokens of prompts and of answers are added, by key and model."""
+                 counts: Counts = _apart) -> None:
         self.name = name
         self._clock = clock
         self._wall = wall
@@ -287,7 +291,7 @@ class Accounts:
         self._clock = clock
         self._wall = wall
         self.by_name: dict[str, Account] = {}
-        self._counts = _uncounted
+        self._counts: Counts = _apart
         self._told: tuple[str, Mapping[str, int]] = ("", {})
         self._minutes: Mapping[str, Iterable[Iterable[int]]] | None = None
         """What earlier workers had counted in their last minute, as it was told when this one began."""

@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 import pytest
 
 from blazar.errors import DailyQuotaExceeded, QuotaExceeded
-from blazar.proxy.accounts import DAY, Account, Accounts, Limits
+from blazar.proxy.accounts import Account, Accounts
+from blazar.proxy.limits import DAY, Limits
 from blazar.proxy.sliding import STEPS, WINDOW
 from blazar.supervisor.usage import Usage
 

@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 
 from blazar.errors import ShuttingDown
@@ -44,7 +46,7 @@ def test_what_is_told_of_the_children_is_another_after_every_change(ledger, cloc
         clock.now += 1
         change("m#1")
         told.append(ledger.children())
-    assert all(before != after for before, after in zip(told, told[1:], strict=False))
+    assert all(before != after for before, after in itertools.pairwise(told))
 
 
 def test_drain_of_an_unused_child_is_acknowledged_at_once(ledger):

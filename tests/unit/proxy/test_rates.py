@@ -1,6 +1,7 @@
 import pytest
 
-from blazar.proxy.accounts import DAY, Account, Limits
+from blazar.proxy.accounts import Account
+from blazar.proxy.limits import DAY, Limits
 from blazar.proxy.rates import duration
 
 NOON = 20000 * DAY + DAY / 2

@@ -3,11 +3,12 @@
 import pytest
 
 from blazar.errors import ChildFailed, QuotaExceeded
-from blazar.proxy.accounts import Accounts, Limits
+from blazar.proxy.accounts import Accounts
 from blazar.proxy.auth import ApiKey
 from blazar.proxy.dialects.openai import OpenAIDialect
 from blazar.proxy.exchange import ClientGone, Exchange, Reply, Usage
 from blazar.proxy.json_scan import BodyReader
+from blazar.proxy.limits import Limits
 from blazar.proxy.stages.charge import Charge
 from blazar.proxy.stages.quota import Quota
 from blazar.telemetry.metrics import Metrics
