@@ -13,7 +13,6 @@ from blazar.proxy import greens
 from blazar.proxy.exchange import ClientGone, send_whole
 from blazar.proxy.forwarded import Proxies
 from blazar.proxy.head_facts import HeadFacts
-from blazar.proxy.rates import rate_headers
 from blazar.proxy.wire.client import READ_TIMEOUT
 from blazar.proxy.wire.framing import BadFraming
 from blazar.proxy.wire.lean import CLIENT
@@ -178,7 +177,7 @@ class Request:
     def own_headers(self) -> list[tuple[str, str]]:
         """The headers that every answer carries."""
         if self.account is not None:
-            return [*self.plain_headers(), *rate_headers(self.account, self.route.dialect)]
+            return [*self.plain_headers(), *self.account.headers(self.route.dialect)]
         return self.plain_headers()
 
     def plain_headers(self) -> list[tuple[str, str]]:

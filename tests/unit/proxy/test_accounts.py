@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 import pytest
 
 from blazar.errors import DailyQuotaExceeded, QuotaExceeded
-from blazar.proxy.accounts import DAY, Account, Accounts, Limits
+from blazar.proxy.accounts import Account, Accounts
+from blazar.proxy.limits import DAY, Limits
 from blazar.proxy.sliding import STEPS, WINDOW
 from blazar.supervisor.usage import Usage
 
@@ -290,8 +291,8 @@ class Box:
         assert (ann._tokens.total(now), ann._requests.total(now)) == (used, truth.used(truth.requests, now))
         assert (ann._reserved, ann._concurrent) == (truth.reserved, truth.under_way)
         assert ann.left()[0] == self.limits.rpm - truth.used(truth.requests, now)
-        assert ann.left()[2] == max(0, min(self.limits.tpm - used - truth.reserved,
-                                                    self.limits.daily_tokens - truth.today(now) - truth.reserved))
+        assert ann.left()[1] == max(0, min(self.limits.tpm - used - truth.reserved,
+                                          self.limits.daily_tokens - truth.today(now) - truth.reserved))
 
 
 ACTIONS = [Box.arrive] * 10 + [Box.end] * 8 + [Box.try_again, Box.end_departing, Box.end_departing, Box.meet_again] + \
@@ -332,6 +333,7 @@ def test_news_are_told_once_by_day_and_model(clock):
     ann.spend(1, 0, "n")
     ann.spend(1, 1, "m")
     wall.now = MIDNIGHT
+    clock.now += 0.5
     ann.spend(10, 20, "m")
 
     def row(day, model, requests, prompt, completion, steps):
@@ -339,7 +341,7 @@ def test_news_are_told_once_by_day_and_model(clock):
                 "completion_tokens": completion, "steps": steps}
     assert accounts.take_news() == [row("2024-10-03", "m", 1, 3, 4, [[10000, 1, 5], [10005, 0, 2]]),
                                     row("2024-10-03", "n", 0, 1, 0, [[10005, 0, 1]]),
-                                    row("2024-10-04", "m", 0, 10, 20, [[10005, 0, 30]])]
+                                    row("2024-10-04", "m", 0, 10, 20, [[10010, 0, 30]])]
     assert accounts.take_news() == []
 
 

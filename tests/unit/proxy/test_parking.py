@@ -6,9 +6,9 @@ import gevent
 import pytest
 
 from blazar.errors import QueueFull, QueueTimeout, ShuttingDown
-from blazar.proxy.accounts import Limits
 from blazar.proxy.auth import ApiKey
 from blazar.proxy.exchange import ClientGone, Usage
+from blazar.proxy.limits import Limits
 from blazar.proxy.parking import POSITION, ChildLost, Lot, Parking, cost
 from blazar.telemetry.metrics import Metrics
 from tests.support.exchanges import exchange_of
