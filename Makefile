@@ -1,13 +1,16 @@
 # The commands to know: run, smoke, test, drills, test-engines, test-frameworks, lint, docs-check, man, package-check,
-# bench, memory, clean. `make` alone lists them.
+# bench, compiled, wheel, memory, clean. `make` alone lists them.
 # Two environments, each renewed only when setup.cfg changed: .venv for running, with the `test` extra on top for tests.
+# What runs Blazar to be used or measured runs its compiled form, if there can be one; COMPILED=0 says no.
 
 PYTHON ?= python3
 BIN := .venv/bin
 DEBIAN_PYTHON ?= /usr/bin/python3
+COMPILED ?= 1
+COMPILER := $(if $(filter-out 0,$(COMPILED)),$(shell command -v cc))
 
 .PHONY: help run smoke test drills test-venv test-debian test-engines test-frameworks lint docs-check man package-check bench \
-	bench-quick bench-cost bench-soak memory soak clean
+	bench-quick bench-cost bench-soak compiled wheel memory soak clean
 
 help:
 	@echo 'make run         install into .venv, start Blazar with a small model, show one answer, keep serving'
@@ -24,12 +27,17 @@ help:
 	@echo 'make bench-quick the same in 4 minutes, beside nginx and Go alone; writes no page'
 	@echo 'make bench-cost  CPU time of each stage of a hot request'
 	@echo 'make bench-soak  the memory of the worker after a million requests; SOAK="--requests N --streams N" shortens it'
+	@echo 'make compiled    compile the hot path, as `make run` and `make bench` do by themselves (COMPILED=0 says no)'
+	@echo 'make wheel       a wheel with the hot path compiled, for this Python, in dist/'
 	@echo 'make memory      plans of memory beside what engines log and hold, as tables: some minutes, after test-engines'
 	@echo 'make soak        10 minutes of load, kills and leaving clients; SOAK="--minutes N --seed N --transport unix"'
 	@echo 'make clean       remove .venv and what tools leave behind'
 
-run: .venv/.installed
-	@$(BIN)/python tools/demo.py
+# `python -P` looks for Blazar in the compiled form first, and takes the sources where there is none.
+AT_BEST := PYTHONPATH=$(if $(filter-out 0,$(COMPILED)),$(CURDIR)/build/compiled:)$(CURDIR) $(BIN)/python -P
+
+run: compiled
+	@$(AT_BEST) tools/demo.py
 
 smoke: .venv/.installed
 	@$(BIN)/python tools/smoke.py
@@ -81,20 +89,28 @@ package-check:
 docs-check: .venv/.installed
 	$(BIN)/python tools/reference.py --check
 
-bench: .venv/.installed
-	@$(BIN)/python -m tools.bench
+bench: compiled
+	@$(AT_BEST) -m tools.bench
 
-bench-cost: .venv/.installed
-	@$(BIN)/python -m tools.bench.cost
+bench-cost: compiled
+	@$(AT_BEST) -m tools.bench.cost
 
-bench-soak: .venv/.installed
-	@$(BIN)/python -m tools.bench.soak $(SOAK)
+bench-soak: compiled
+	@$(AT_BEST) -m tools.bench.soak $(SOAK)
 
 soak: .venv/.tested
 	@nice $(BIN)/python tools/soak.py $(SOAK)
 
-bench-quick: .venv/.installed
-	@$(BIN)/python -m tools.bench --quick
+bench-quick: compiled
+	@$(AT_BEST) -m tools.bench --quick
+
+compiled: .venv/.installed $(if $(COMPILER),.venv/.compiles)
+	@$(if $(filter-out 0,$(COMPILED)),$(BIN)/python -m tools.compiled)
+
+wheel: compiled
+	@BLAZAR_COMPILED=1 $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+		--wheel-dir dist .
+	@ls dist/*.whl
 
 memory: .venv/.tested
 	@$(BIN)/python -m tests.support.memory_table
@@ -120,4 +136,9 @@ build/frameworks/.installed: setup.cfg pyproject.toml
 
 .venv/.tested: setup.cfg pyproject.toml .venv/.installed
 	@$(PYTHON) tools/venv.py .venv 'llama,fast,test'
+	@touch $@
+
+# What compiles is not needed to run.
+.venv/.compiles: setup.cfg pyproject.toml .venv/.installed
+	@$(PYTHON) tools/venv.py .venv 'llama,fast,compiled'
 	@touch $@

@@ -22,7 +22,7 @@ PACKAGES = {
     "xdist": "python3-pytest-xdist",
     "build_manpages": "python3-argparse-manpage",
 }
-ONLY_ON_PYPI = ("anthropic", "gguf", "hypothesis", "ollama", "openai", "orjson", "schemathesis",
+ONLY_ON_PYPI = ("anthropic", "gguf", "hypothesis", "mypyc", "ollama", "openai", "orjson", "schemathesis",
                 "xllamacpp")
 """What Debian does not have, or has too old; tests that import it are left out here."""
 

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 from blazar.cli.client import Client, daemon_status
 from blazar.paths import Paths, locate
@@ -20,7 +19,8 @@ OPTIONS = {"temperature": 0, "num_predict": 90}
 START_LIMIT = 30.0
 """Seconds after which a daemon that does not answer is given up."""
 
-BLAZAR = [sys.executable, "-m", "blazar.cli.main"]
+BLAZAR = [sys.executable, "-P", "-m", "blazar.cli.main"]
+"""From where this program has it: from the checkout, or from the compiled form of it."""
 
 
 def main() -> int:
@@ -95,6 +95,4 @@ def examples(url: str) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    # The daemon and the verbs run from the checkout as well, so that their imports match this file's.
-    os.chdir(Path(__file__).resolve().parent.parent)
     raise SystemExit(main())

@@ -9,6 +9,7 @@ import logging
 import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import falcon
@@ -45,7 +46,7 @@ class Application:
                                        router=Router())
         self._falcon.add_error_handler((Exception, falcon.HTTPError), self._unrouted)
         for path in dict.fromkeys(route.path for route in ROUTES):
-            self._falcon.add_route(path, _Door(self, path))
+            self._falcon.add_route(path, _door(self, path))
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         facts = environ.get(FACTS) or HeadFacts(environ)
@@ -163,12 +164,10 @@ def _pause(error: Exception) -> tuple[tuple[str, str], ...]:
     return (("Retry-After", str(max(1, math.ceil(error.retry_after)))),)
 
 
-class _Door:
+def _door(app: Application, path: str) -> SimpleNamespace:
     """One path as Falcon wants it: an `on_<method>` for each of its routes."""
-
-    def __init__(self, app: Application, path: str) -> None:
-        for method, route in methods(path).items():
-            setattr(self, f"on_{method.lower()}", _responder(app, route, resource_of(route)))
+    return SimpleNamespace(**{f"on_{method.lower()}": _responder(app, route, resource_of(route))
+                              for method, route in methods(path).items()})
 
 
 def _responder(app: Application, route: Route, resource: Resource) -> Callable[..., None]:

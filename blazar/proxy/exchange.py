@@ -94,7 +94,7 @@ class Retryable(Exception):
         self.unreachable = unreachable
 
 
-@dataclass(slots=True)
+@dataclass
 class Usage:
     """Tokens and times of one answer, as the engine counted them; times in nanoseconds, 0 when unknown."""
 
@@ -109,7 +109,7 @@ class Usage:
     """Its times were told too, which llama.cpp does unasked."""
 
 
-@dataclass(slots=True)
+@dataclass
 class ToolCall:
     """One call of a tool by the model; `arguments` is the JSON text exactly as the model wrote it."""
 
@@ -118,7 +118,7 @@ class ToolCall:
     arguments: str
 
 
-@dataclass(slots=True)
+@dataclass
 class Part:
     """A stretch of an answer: words of one kind, `text` or `thinking`, or a `call`."""
 
@@ -127,7 +127,7 @@ class Part:
     call: ToolCall | None = None
 
 
-@dataclass(slots=True)
+@dataclass
 class Answer:
     """A whole answer: text, thinking, tool calls, and why it ended; `parts` has all of it in the order it came.
 
@@ -146,7 +146,7 @@ class Answer:
     """How likely each token was, as the engine tells it, if that was asked for."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Inputs:
     """What is to be embedded, in order: texts or lists of token ids. With `truncate` what is too long is cut off; with
     `late` they are the parts of one document. `dimensions` are the numbers that a vector may have; 0 = all of them."""
@@ -157,7 +157,7 @@ class Inputs:
     dimensions: int = 0
 
 
-@dataclass(slots=True)
+@dataclass
 class Embedded:
     """One vector for each input, in the order of the inputs, and the tokens they were made of."""
 
@@ -304,7 +304,7 @@ class Exchange:
             self.interrupt()
 
 
-@dataclass(slots=True)
+@dataclass
 class Reply:
     """How an exchange ended: status, whether it ran to its end, what it used, and the error that was told inside a
     stream which had begun."""

@@ -21,7 +21,7 @@ MAX_DIGITS = 4300
 COUNTED = 4096
 """Bytes up to which a text is counted through; in a longer one, to look for the next is many times faster."""
 BOM = b"\xef\xbb\xbf"
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = re.compile(f"[{chr(0xd800)}-{chr(0xdfff)}]")
 
 
 class BadJson(ValueError):

@@ -17,7 +17,7 @@ KEPT = 600.0
 """Seconds after its last use for which an idle child is still reported."""
 
 
-@dataclass(slots=True)
+@dataclass
 class _Count:
     in_flight: int = 0
     last_used: float = 0.0

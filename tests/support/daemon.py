@@ -15,6 +15,7 @@ from blazar.control import Link, connect
 from blazar.paths import Paths
 from blazar.supervisor import processes
 from tests.support import stub_model
+from tests.support.tree_under_test import TREE
 from tests.support.waiting import until
 
 ROOT = Path(__file__).parent.parent.parent
@@ -49,9 +50,9 @@ class Daemon:
     # -- the daemon ----------------------------------------------------------------------------------------
 
     def launch(self) -> subprocess.Popen[str]:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TREE), str(ROOT)])}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.serve", str(self.paths.data_dir), json.dumps(self.settings),
+            [sys.executable, "-P", "-m", "tests.support.serve", str(self.paths.data_dir), json.dumps(self.settings),
              *self.launcher], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
             cwd=ROOT)
         return self.process

@@ -18,6 +18,7 @@ from blazar.errors import BlazarError, LoadFailed
 from blazar.paths import Paths
 from blazar.telemetry.exposition import Family, page
 from blazar.transport import Endpoint
+from tests.support.tree_under_test import TREE
 
 MODEL = {"size": 91 << 20, "digest": "d" * 64, "modified_at": "2026-11-01T10:00:00+00:00", "architecture": "llama",
          "family": "llama", "format": "gguf", "parameter_count": 134515008, "parameter_size": "134.5M",
@@ -92,8 +93,7 @@ class FakeSupervisor:
         home = self.folder / "home"
         home.mkdir(exist_ok=True)
         environment = {"PATH": os.environ["PATH"], "HOME": str(home), "GUNICORN_CMD_ARGS": "--workers 7 --bogus",
-                       "PYTHONPATH": os.pathsep.join([str(Path(blazar.__file__).parent.parent),
-                                                      os.environ.get("PYTHONPATH", "")])}
+                       "PYTHONPATH": os.pathsep.join([str(TREE), os.environ.get("PYTHONPATH", "")])}
         (self.folder / "gunicorn.conf.py").write_text("raise SystemExit('the working directory was read')\n")
         fd = self._listener.fileno()
         self.output = (self.folder / "gateway.log").open("ab")

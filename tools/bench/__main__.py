@@ -127,7 +127,7 @@ def blazars(layout: Layout, folder: Path, quick: bool) -> list[Blazar]:
     if quick or sys.executable == DEBIAN_PYTHON:
         return ends
     if subprocess.run([DEBIAN_PYTHON, "-c", NEEDED], capture_output=True).returncode == 0:
-        ends.append(Blazar(layout, folder, "blazar-debian", DEBIAN_PYTHON))
+        ends.append(Blazar(layout, folder, "blazar-debian", DEBIAN_PYTHON, programs.ROOT))
     else:
         say(f"LEFT OUT blazar-debian: {DEBIAN_PYTHON} lacks packages; `make test-debian` names them")
     return ends

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import blazar
 from blazar.config.active import ACTIVE
 from blazar.control import connect
 from blazar.paths import Paths
@@ -29,18 +30,21 @@ LIMITS = {"rpm": 10**9, "tpm": 10**9, "daily_tokens": 10**12, "max_concurrent": 
 SAY_VERSIONS = ("import falcon, gevent, gunicorn, platform; print(f'(Python {platform.python_version()}, gunicorn "
                 "{gunicorn.__version__}, gevent {gevent.__version__}, Falcon {falcon.__version__})')")
 LISTENING = "blazar: listening on http://"
+HOME = Path(blazar.__file__).parent.parent
+"""From where this Python has Blazar: from the checkout, or from the compiled form of it."""
 
 
 class Blazar(Target):
-    """`python` runs it: another one gives the same with other packages."""
+    """`python` runs it: another one gives the same with other packages. `home` is from where it has it."""
 
     name = "blazar"
 
     def __init__(self, layout: machine.Layout, folder: Path, name: str = "blazar",
-                 python: str = sys.executable) -> None:
+                 python: str = sys.executable, home: Path = HOME) -> None:
         super().__init__(layout, folder)
         self.name = name
         self.python = python
+        self.home = home
         self.paths = Paths(folder / name)
         self._config = folder / f"{name}.toml"
         self._secrets = [f"bench-key-{number}" for number in range(KEYS)]
@@ -96,8 +100,8 @@ class Blazar(Target):
 
     def _serve(self, port: int) -> process.Process:
         env = {name: value for name, value in os.environ.items() if not name.startswith("BLAZAR_")}
-        env |= {"PYTHONPATH": str(programs.ROOT), "BLAZAR_ENGINE_PATH": str(programs.build_c("engine"))}
-        command = [self.python, "-m", "blazar.cli.main", "--config", str(self._config), "--data-dir",
+        env |= {"PYTHONPATH": str(self.home), "BLAZAR_ENGINE_PATH": str(programs.build_c("engine"))}
+        command = [self.python, "-P", "-m", "blazar.cli.main", "--config", str(self._config), "--data-dir",
                    str(self.paths.data_dir), "serve", "--port", str(port)]
         return process.Process(command, self.layout.proxy, self.folder / f"{self.name}.log", env)
 
@@ -120,7 +124,8 @@ class Blazar(Target):
         return counts.from_metrics(text.decode() if status == 200 else "", self._lines.count())
 
     def version(self) -> str:
-        return programs.output([self.python, "-c", SAY_VERSIONS])
+        versions = programs.output([self.python, "-c", SAY_VERSIONS])
+        return versions if self.home == programs.ROOT else f"compiled {versions}"
 
     def _ask(self, kind: str, **fields: Any) -> dict[str, Any]:
         link = connect(self.paths.control_socket)

@@ -1,6 +1,7 @@
 """What is measured outside the rounds: memory, and the time that starts take."""
 
 import json
+import os
 import secrets
 import subprocess
 import time
@@ -27,8 +28,8 @@ class Taken(dict[str, list[float]]):
 def starts(target: Blazar, taken: Taken) -> None:
     for _ in range(STARTS):
         taken.add(target, "start", target.start_seconds())
-    taken.add(target, "help", help_ratio(target.python))
-    taken.add(target, "feature cost", feature_cost(target.python))
+    taken.add(target, "help", help_ratio(target.python, target.home))
+    taken.add(target, "feature cost", feature_cost(target.python, target.home))
 
 
 def idle(target: Blazar, taken: Taken) -> None:
@@ -48,14 +49,14 @@ def busy(target: Blazar, taken: Taken) -> None:
         client.wait(rounds.LIMIT)
 
 
-def feature_cost(python: str) -> float:
+def feature_cost(python: str, home: Path) -> float:
     """Microseconds of CPU that all features together take of a hot request. Raises CalledProcessError."""
-    told = subprocess.run([python, "-m", "tools.bench.cost", "--json"], check=True, stdout=subprocess.PIPE,
-                          cwd=programs.ROOT)
+    told = subprocess.run([python, "-P", "-m", "tools.bench.cost", "--json"], check=True, stdout=subprocess.PIPE,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join([str(home), str(programs.ROOT)])})
     return json.loads(told.stdout)["total"]
 
 
-def help_ratio(python: str) -> float:
+def help_ratio(python: str, home: Path) -> float:
     """How much longer `blazar --help` takes than an interpreter that does nothing."""
     installed = Path(python).with_name("blazar")
     program = installed if installed.exists() else programs.ROOT / "bin" / "blazar"
@@ -64,6 +65,6 @@ def help_ratio(python: str) -> float:
     for _ in range(HELPS):
         for command, spent in zip(commands, times, strict=True):
             began = time.monotonic()
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={"PYTHONPATH": str(programs.ROOT)})
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={"PYTHONPATH": str(home)})
             spent.append(time.monotonic() - began)
     return median(times[0]) / median(times[1])

@@ -35,7 +35,7 @@ class Charge:
         try:
             return forward(exchange)
         finally:
-            usage = exchange.usage or NOTHING
+            usage = _of(exchange)
             if account is not None:
                 account.spend(usage.prompt_tokens, usage.completion_tokens, exchange.model)
                 if usage.timed:
@@ -51,3 +51,7 @@ class Charge:
         already, since it is a second attempt, or since the answer is kept as the child gives it."""
         if exchange.dialect.relays and exchange.operation in ASKED and not isinstance(exchange.sink, AroundSink):
             ask_for_counts(exchange, self._reader)
+
+
+def _of(exchange: Exchange) -> Usage:
+    return exchange.usage or NOTHING

@@ -151,7 +151,8 @@ class Connection:
             while rest:
                 hub.wait(writable)
                 with contextlib.suppress(BlockingIOError):
-                    rest = rest[self._sock.send(rest):]
+                    taken = self._sock.send(rest)
+                    rest = rest[taken:]
         finally:
             writable.close()
 

@@ -58,7 +58,8 @@ class TlsClient(Client):
         self._check()
         view = memoryview(data)
         while view:
-            view = view[self._tls.write(view):]
+            taken = self._tls.write(view)
+            view = view[taken:]
         return super().push(self._outgoing.read())
 
     def shut(self, how: int) -> None:

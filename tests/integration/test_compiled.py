@@ -1,0 +1,69 @@
+"""The compiled form is the same program: tests of the gateway, run once more against it."""
+
+import ast
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("mypyc")
+
+from tools.compiled.modules import FILES
+from tools.compiled.tree import ROOT, Unable, build
+
+PURE = {"len", "min", "max", "start", "end"}
+"""Calls that may be made twice."""
+
+
+@pytest.fixture(scope="module")
+def tree():
+    try:
+        return build()
+    except Unable as error:
+        pytest.skip(str(error))
+
+
+def test_all_of_them_are_loaded(tree):
+    names = [file.removesuffix(".py").replace("/", ".") for file in FILES]
+    code = f"import importlib\nfor name in {names}: print(importlib.import_module(name).__file__)"
+    loaded = subprocess.run([sys.executable, "-P", "-c", code], env={**os.environ, "PYTHONPATH": str(tree)},
+                            capture_output=True, text=True, check=True).stdout.split()
+    assert len(loaded) == len(FILES)
+    assert all(file.startswith(f"{tree}{os.sep}") and file.endswith(".so") for file in loaded)
+
+
+def test_the_sources_stay_without(tree):
+    assert not list((ROOT / "blazar").rglob("*.so"))
+    assert sorted(ROOT.glob("*.so")) == []
+
+
+def test_it_needs_nothing_of_mypy(tree):
+    """Which is there to compile, and not where a wheel is installed."""
+    code = ("import sys\nfor name in ('mypy', 'mypyc', 'mypy_extensions'): sys.modules[name] = None\n"
+            "import blazar.proxy.app, blazar.proxy.serve, blazar.proxy.wire.tls_client")
+    subprocess.run([sys.executable, "-P", "-c", code], env={**os.environ, "PYTHONPATH": str(tree)}, check=True)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_no_bound_of_a_slice_does_anything(file):
+    """mypyc evaluates it twice where it does not know the type of what is cut."""
+    slices = [node for node in ast.walk(ast.parse((ROOT / file).read_text())) if isinstance(node, ast.Slice)]
+    calls = [node for cut in slices for node in ast.walk(cut) if isinstance(node, ast.Call | ast.NamedExpr)]
+    doing = [ast.unparse(node) for node in calls if isinstance(node, ast.NamedExpr) or _name(node.func) not in PURE]
+    assert doing == []
+
+
+def _name(function):
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("subject", ["corpus", "relay", "streams", "cancel", "limits", "keys", "rates", "garbage",
+                                     "heads", "life", "usage"])
+def test_it_serves_as_the_sources_do(tree, tmp_path, subject):
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "of"),
+         f"tests/integration/test_gateway_{subject}.py"], cwd=ROOT, capture_output=True, text=True,
+        env={**os.environ, "BLAZAR_TREE": str(tree)})
+    assert done.returncode == 0, done.stdout[-6000:]

@@ -1,0 +1,27 @@
+"""Which modules are compiled: those that a hot request runs through, by room.
+
+Left out, and why:
+
+- `proxy/wire/worker.py`, `proxy/serve.py`: gunicorn makes the worker from a class of its own, which stays Python.
+- `proxy/gateway.py`, `proxy/assemble.py`: run once, at the start.
+- `proxy/schemas.py`, `proxy/structured.py`, `proxy/embedder.py` and the rest of the proxy: their requests wait for an
+  engine for so long that nothing would be gained.
+- `control.py` and all of the supervisor: real threads, and no request passes through them.
+"""
+
+ROOMS = {
+    "proxy": ("accounts", "app", "auth", "directory", "dispatch", "exchange", "head_facts", "json", "json_scan",
+              "ledger", "meter", "parking", "pipeline", "rates", "readiness", "receipts", "request", "routed",
+              "sliding"),
+    "proxy/batches": ("inner",),
+    "proxy/dialects": ("fields", "openai", "times"),
+    "proxy/resources": ("completions", "exchanges"),
+    "proxy/stages": ("admission", "auth", "capability", "charge", "knobs", "name", "preflight", "quota", "resolve",
+                     "retry", "semantic_cache", "singleflight", "structure", "trace"),
+    "proxy/wire": ("client", "conversation", "familiar", "flow", "framing", "head", "lean", "pool", "relay",
+                   "request_head", "sinks", "tls_client", "turns"),
+    "telemetry": ("audit", "metrics", "supervisor_metrics"),
+}
+
+FILES = tuple(f"blazar/{room}/{name}.py" for room, names in ROOMS.items() for name in names)
+"""Their sources, from the root of the checkout."""
