@@ -6,7 +6,7 @@ from typing import Any
 from blazar.proxy.exchange import ClientGone, Sink
 
 
-class AroundSink:
+class AroundSink(Sink):
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
 
@@ -42,11 +42,6 @@ class AroundSink:
 
     def finish(self) -> None:
         self._sink.finish()
-
-    def give(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
-        self.start(status, headers)
-        self.write(body)
-        self.finish()
 
     def beat(self, headers: list[tuple[str, str]], data: bytes) -> None:
         self._sink.beat(headers, data)

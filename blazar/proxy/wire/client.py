@@ -36,7 +36,36 @@ ESTABLISHED = 1
 """Linux: the first byte of TCP_INFO while both sides are open."""
 
 
-class Client:
+class AnyClient:
+    """What a sink needs of a client's connection."""
+
+    def __init__(self, sock: Any) -> None:
+        self.sock = sock
+        self.write_timeout: float | None = None
+        """Seconds for which a client may take nothing of what is sent."""
+        self.slow = False
+        """It was given up because it did not read."""
+
+    def send(self, data: bytes) -> None:
+        raise NotImplementedError
+
+    def recv(self, size: int, within: float | None) -> bytes:
+        raise NotImplementedError
+
+    def shut(self, how: int) -> None:
+        raise NotImplementedError
+
+    def reset_on_close(self) -> None:
+        raise NotImplementedError
+
+    def watch(self, on_gone: Callable[[], None]) -> None:
+        raise NotImplementedError
+
+    def unwatch(self) -> None:
+        raise NotImplementedError
+
+
+class Client(AnyClient):
     """Wraps a gevent socket, which stays its owner's to close; `close` must be called before that.
 
     One greenlet at a time reads or writes. Whoever owns clients calls `expire` on those whose `deadline` has passed,
@@ -44,15 +73,11 @@ class Client:
     """
 
     def __init__(self, sock: Any) -> None:
-        self.sock = sock
+        super().__init__(sock)
         self.deadline = math.inf
         """When `expire` is due, of CLOCK_MONOTONIC."""
-        self.write_timeout: float | None = None
-        """Seconds for which a client may take nothing of what is sent."""
         self.busy = False
         """A request of its is being answered, so a stop lets it be."""
-        self.slow = False
-        """It was given up because it did not read."""
         descriptor = sock.fileno()
         # The bare socket type: gevent's own would wait.
         self._bare = _socket.socket(sock.family, sock.type, sock.proto, descriptor)

@@ -11,10 +11,9 @@ import time
 from collections.abc import Callable
 from http import HTTPStatus
 
-from blazar.proxy.exchange import ClientGone, ClientSlow
-from blazar.proxy.wire.client import Client
+from blazar.proxy.exchange import ClientGone, ClientSlow, Sink
+from blazar.proxy.wire.client import AnyClient, Client
 from blazar.proxy.wire.framing import LAST_CHUNK, ChunkedFraming, chunk
-from blazar.proxy.wire.stock import StockClient
 
 STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}" for status in HTTPStatus}
 
@@ -38,12 +37,13 @@ def peer_of(sock: socket.socket) -> str:
     return f"[{address[0]}]:{address[1]}" if ":" in address[0] else f"{address[0]}:{address[1]}"
 
 
-class SocketSink:
+class SocketSink(Sink):
     """Writes one answer to a client's connection, with a head of our own, which leaves with what follows it."""
 
     started: bool = False
     gone: bool = False
     early: bool = False
+    closing: bool = False
     status: int = 0
     _encode: Callable[[bytes], bytes] | None = None
     _last: bytes = b""
@@ -51,7 +51,7 @@ class SocketSink:
     _held: bytes = b""
     """The head, until something else is sent with it."""
 
-    def __init__(self, client: Client | StockClient, closing: bool = False, unread: bool = False, old: bool = False,
+    def __init__(self, client: AnyClient, closing: bool = False, unread: bool = False, old: bool = False,
                  headless: bool = False, draining: Callable[[], bool] = lambda: False,
                  write_timeout: float | None = None) -> None:
         """`closing`: no request may follow; `unread`: the request has a body, which nobody has read yet; `old`: an
