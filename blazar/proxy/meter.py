@@ -138,7 +138,8 @@ def estimated(exchange: Exchange, completion_tokens: int) -> Usage:
 
 def prompt_estimate(exchange: Exchange) -> int:
     """Tokens that the prompt may have: by its bytes, and no more than the model can read at once."""
-    tokens, readable = len(exchange.body) // BYTES_A_TOKEN, exchange.context_length
+    tokens = len(exchange.body) // BYTES_A_TOKEN
+    readable = exchange.context_length
     return readable if tokens > readable > 0 and exchange.inputs is None else tokens
 
 
@@ -159,8 +160,10 @@ def expected_tokens(exchange: Exchange) -> int:
 def _most_completion(payload: dict[str, Any]) -> int:
     """The limit that the request sets to its answer, in any dialect; 0 when it sets none."""
     for name in LIMITS:
-        if name in payload and (limit := _positive(payload[name])):
-            return limit
+        if name in payload:
+            limit = payload[name]
+            if isinstance(limit, int) and limit > 0:
+                return limit
     options = payload.get("options")
     return _positive(options.get("num_predict")) if isinstance(options, dict) else 0
 
