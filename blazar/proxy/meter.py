@@ -45,15 +45,21 @@ _USAGE = re.compile(rb"""
 class Meter:
     """One attempt's answer. `gaps` takes the time between the pieces of a stream."""
 
+    heard = 0.0
+    """When the last piece came."""
+    _series: Series | None = None
+    _gaps: list[float] | None = None
+    """Its fresh values."""
+    _kept = b""
+    """The end of what was looked at."""
+    _events = 0
+    """In all of that."""
+
     def __init__(self, gaps: Series | None = None) -> None:
-        self.heard = 0.0
-        """When the last piece came."""
-        self._series = gaps
-        self._gaps = gaps.fresh if gaps is not None else None
-        self._kept = b""
         self._pieces: list[bytes] = []
-        """What came after that, and was not looked at yet."""
-        self._events = 0
+        """What came after it."""
+        if gaps is not None:
+            self._series, self._gaps = gaps, gaps.fresh
 
     def add(self, payload: bytes, now: float) -> None:
         if self._gaps is not None and self.heard:
@@ -107,6 +113,7 @@ class Meter:
 
 
 def _read_counts(end: bytes) -> Usage | None:
+    """The counts in any other form."""
     for name, key in _COUNTS:
         place = end.rfind(key)
         if place < 0:
