@@ -27,7 +27,6 @@ ENDLESS = 1 << 62
 REMEMBERED = 3
 """Days besides this one whose tokens are remembered."""
 
-
 Counts = Callable[[str, str], tuple[Count, Count]]
 """Gives the numbers to which tokens of prompts and of answers are added, by key and model."""
 
