@@ -98,6 +98,11 @@ class Account:
         """Its share of a busy model, against that of others."""
         return self.limits.weight
 
+    @property
+    def reserved(self) -> int:
+        """Tokens that requests under way may use."""
+        return self._bound - self._room - self._spent
+
     def enter(self, tokens: int, model: str = "") -> Left:
         """Count a request and reserve the tokens that it may use; `leave` follows when it has ended. What is left.
 
@@ -209,11 +214,11 @@ class Account:
     def _settle(self) -> None:
         self._requests.sum += self._settled - self._left
         self._settled = self._left
+        self._reserved = self.reserved
         spent, self._spent = self._spent, 0
         self._tokens.sum += spent
         self._today += spent
         self._bound -= spent
-        self._reserved = self._bound - self._room
 
     def _reckon(self) -> None:
         self._left = self._settled = self._rpm - self._requests.sum

@@ -300,7 +300,7 @@ class Box:
         assert ann.today() == truth.today(now)
         used = truth.used(truth.spent, now)
         assert (ann._tokens.total(now), ann._requests.total(now)) == (used, truth.used(truth.requests, now))
-        assert (ann._reserved, ann._most - ann._free) == (truth.reserved, truth.under_way)
+        assert (ann.reserved, ann._most - ann._free) == (truth.reserved, truth.under_way)
         assert ann.left()[0] == max(0, self.limits.rpm - truth.used(truth.requests, now))
         assert ann.left()[1] == max(0, min(self.limits.tpm - used - truth.reserved,
                                           self.limits.daily_tokens - truth.today(now) - truth.reserved))
@@ -325,7 +325,7 @@ def test_any_schedule_of_arrivals_failures_retries_and_restarts_is_counted_exact
         while box.leaving:
             box.end_departing()
         box.check()
-        assert (box.ann._reserved, box.ann._most - box.ann._free) == (0, 0)
+        assert (box.ann.reserved, box.ann._most - box.ann._free) == (0, 0)
         box.tell()
         assert box.noted == [len(box.truth.requests), sum(amount for _, amount in box.truth.spent)], seed
 
