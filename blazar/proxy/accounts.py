@@ -17,7 +17,8 @@ from typing import Any
 from blazar.errors import DailyQuotaExceeded, QuotaExceeded
 from blazar.proxy.limits import DAY, Left, Limits, to_midnight
 from blazar.proxy.rates import RateHeaders
-from blazar.proxy.sliding import SPAN, STEPS, WINDOW, SlidingWindow, step_at
+from blazar.proxy.sliding import STEPS, WINDOW, SlidingWindow, step_at
+from blazar.proxy.uses import Use
 from blazar.telemetry.metrics import Count, Counter
 from blazar.units import format_duration
 
@@ -25,63 +26,6 @@ ENDLESS = 1 << 62
 """Stands for a limit that there is not."""
 REMEMBERED = 3
 """Days besides this one whose tokens are remembered."""
-
-
-class Use:
-    """What one API key uses of one model.
-
-    `requests` and the tokens of `prompt` and `completion` are added to from outside, once `begin` has said in which
-    step of the window that is.
-    """
-
-    def __init__(self, model: str, prompt: Count, completion: Count) -> None:
-        self.model = model
-        self.requests = 0
-        self.prompt = prompt
-        self.completion = completion
-        self._day = ""
-        self._step = -1
-        """The step under way."""
-        self._steps: list[list[int]] = []
-        """Those of this day that are over, and were not told: the step, requests, tokens."""
-        self._before = (0, prompt.n + completion.n)
-        """The requests and tokens before this step."""
-        self._noted = (0, prompt.n, completion.n)
-        """The requests and tokens that are in some row."""
-        self._rows: list[dict[str, Any]] = []
-        """Days that are over, and were not told."""
-
-    def begin(self, day: str, step: int) -> None:
-        """What is added from now on came on this day, in this step."""
-        if step != self._step or day != self._day:
-            self._end_step()
-            if day != self._day:
-                self._end_day()
-            self._day, self._step = day, step
-
-    def news(self) -> list[dict[str, Any]]:
-        """What was added since the last call, a row for each day."""
-        self._end_step()
-        self._end_day()
-        rows, self._rows = self._rows, []
-        return rows
-
-    def _end_step(self) -> None:
-        now = self.requests, self.prompt.n + self.completion.n
-        if now != self._before:
-            self._steps.append([self._step, now[0] - self._before[0], now[1] - self._before[1]])
-            self._before = now
-            if len(self._steps) > SPAN:  # no supervisor has taken them for a minute, in which they have passed
-                del self._steps[0]
-
-    def _end_day(self) -> None:
-        now = self.requests, self.prompt.n, self.completion.n
-        if now != self._noted:
-            requests, prompt, completion = (after - before for after, before in zip(now, self._noted, strict=True))
-            self._rows.append({"day": self._day, "model": self.model, "requests": requests, "prompt_tokens": prompt,
-                               "completion_tokens": completion, "steps": self._steps})
-            self._noted, self._steps = now, []
-
 
 Counts = Callable[[str, str], tuple[Count, Count]]
 """Gives the numbers to which tokens of prompts and of answers are added, by key and model."""
@@ -93,7 +37,11 @@ def _apart(key: str, model: str) -> tuple[Count, Count]:
 
 
 class Account:
-    """The counts of one API key."""
+    """The counts of one API key.
+
+    Within a step nothing leaves the windows, so meanwhile a few numbers that are kept ready stand for all that is left.
+    `_settle` brings what they have counted to where it stays, and `_reckon` makes them anew.
+    """
 
     def __init__(self, name: str, limits: Limits, clock: Callable[[], float], wall: Callable[[], float],
                  counts: Counts = _apart) -> None:
@@ -103,14 +51,24 @@ class Account:
         self._counts = counts
         self._requests = SlidingWindow()
         self._tokens = SlidingWindow()
+        self._today = 0
         self._reserved = 0
-        self._concurrent = 0
+        self._free = ENDLESS
+        """Requests that may come before others have ended."""
+        self._left = self._settled = 0
+        """Requests that are left of this minute's; and what that was when they were settled last."""
+        self._room = self._bound = 0
+        """Tokens that are left of the nearer limit; and what that would be without those that are reserved, and spent
+        since they were settled."""
+        self._of_day = False
+        """The nearer limit is the day's."""
+        self._spent = 0
+        """Tokens that were not settled yet."""
         self._step = -1
         """The step of the windows that is under way."""
         self._until = 0.0
         """When it is over, or the day is."""
         self._day = ""
-        self._today = 0
         self._days: dict[str, int] = {}
         """The tokens of days before, to which a clock that is set comes again."""
         self._day_ends = 0.0
@@ -118,10 +76,13 @@ class Account:
         """By model."""
         self._latest: Use | None = None
         """The one that was last added to, in this step and on this day."""
+        self._most = ENDLESS
         self.bind(limits)
 
     def bind(self, limits: Limits) -> None:
         """From now on these are its limits."""
+        self._settle()
+        under_way = self._most - self._free
         self.limits = limits
         self.rates = RateHeaders(limits, self._wall) if limits.has_rates else None
         """How its answers tell what is left."""
@@ -129,11 +90,18 @@ class Account:
         self._tpm = ENDLESS if limits.tpm is None else limits.tpm
         self._daily = ENDLESS if limits.daily_tokens is None else limits.daily_tokens
         self._most = ENDLESS if limits.max_concurrent is None else limits.max_concurrent
+        self._free = self._most - under_way
+        self._reckon()
 
     @property
     def weight(self) -> float:
         """Its share of a busy model, against that of others."""
         return self.limits.weight
+
+    @property
+    def reserved(self) -> int:
+        """Tokens that requests under way may use."""
+        return self._bound - self._room - self._spent
 
     def enter(self, tokens: int, model: str = "") -> Left:
         """Count a request and reserve the tokens that it may use; `leave` follows when it has ended. What is left.
@@ -144,29 +112,21 @@ class Account:
         now = self._clock()
         if now >= self._until:
             self._go_on(now)
-        reserved = self._reserved + tokens
-        requests = self._requests
-        left = self._rpm - requests.sum
-        rest = self._tpm - self._tokens.sum
-        today = self._daily - self._today
-        of_day = today < rest
-        rest = (today if of_day else rest) - reserved
-        if rest < 0 or left <= 0 or self._concurrent >= self._most:
+        left, room, free = self._left - 1, self._room - tokens, self._free - 1
+        if left < 0 or room < 0 or free < 0:
             self._check(tokens)
-            rest = 0
-        requests.sum += 1
-        self._concurrent += 1
-        self._reserved = reserved
+            left, room = self._left - 1, self._room - tokens
+        self._left, self._room, self._free = left, room, free
         use = self._latest
         if use is None or use.model != model:
             use = self._use(model)
         use.requests += 1
-        return left - 1, rest, of_day
+        return left, (room if room > 0 else 0), self._of_day
 
     def leave(self, tokens: int) -> None:
         """A request that was let in with so many tokens reserved has ended."""
-        self._concurrent -= 1
-        self._reserved -= tokens
+        self._free += 1
+        self._room += tokens
 
     def spend(self, prompt: int, completion: int, model: str = "") -> None:
         """Count what an attempt has really used."""
@@ -180,20 +140,18 @@ class Account:
                 use = self._use(model)
             use.prompt.n += prompt
             use.completion.n += completion
-            self._tokens.sum += used
-            self._today += used
+            self._spent += used
+            self._room -= used
 
     def today(self) -> int:
         """Tokens settled since midnight UTC."""
-        self._turn()
+        self._go_on(self._clock())
         return self._today
 
     def left(self) -> Left:
         """What is left at this moment."""
         self._go_on(self._clock())
-        requests = self._rpm - self._requests.sum
-        tokens, today = self._tpm - self._tokens.sum, self._daily - self._today
-        return max(0, requests), max(0, min(tokens, today) - self._reserved), today < tokens
+        return max(0, self._left), max(0, self._room), self._of_day
 
     def headers(self, dialect: str) -> list[tuple[str, str]]:
         """What an answer in this dialect tells of that."""
@@ -206,22 +164,25 @@ class Account:
 
     def restore(self, day: str, tokens: int) -> None:
         """Take over what was counted on that day before this worker began."""
-        self._turn()
+        self._go_on(self._clock())
         if day == self._day:
             self._today = max(self._today, tokens)
+            self._reckon()
 
     def fill(self, steps: Iterable[Iterable[int]]) -> None:
         """Let what others have counted in the last minute count here too: step, requests, tokens."""
+        self._go_on(self._clock())
         for step, requests, tokens in steps:
             self._requests.add(step, requests)
             self._tokens.add(step, tokens)
+        self._reckon()
 
     def hear(self, row: Mapping[str, Any]) -> None:
         """Let what another worker counts meanwhile count here too."""
         self.fill(row["steps"])
-        self._turn()
         if row["day"] == self._day:
             self._today += row["prompt_tokens"] + row["completion_tokens"]
+            self._reckon()
 
     def take_news(self) -> list[dict[str, Any]]:
         """What was counted since the last call, a row for each day and model."""
@@ -240,6 +201,7 @@ class Account:
 
     def _go_on(self, now: float) -> None:
         """Let what is counted from now on count in the step of this moment, and on its day."""
+        self._settle()
         step = step_at(now)
         if step != self._step:
             self._step = step
@@ -247,6 +209,23 @@ class Account:
             self._tokens.move(step)
             self._latest = None
         self._until = min((step + 1) / STEPS, now + self._turn())
+        self._reckon()
+
+    def _settle(self) -> None:
+        self._requests.sum += self._settled - self._left
+        self._settled = self._left
+        self._reserved = self.reserved
+        spent, self._spent = self._spent, 0
+        self._tokens.sum += spent
+        self._today += spent
+        self._bound -= spent
+
+    def _reckon(self) -> None:
+        self._left = self._settled = self._rpm - self._requests.sum
+        tokens, today = self._tpm - self._tokens.sum, self._daily - self._today
+        self._of_day = today < tokens
+        self._bound = min(tokens, today)
+        self._room = self._bound - self._reserved
 
     def _turn(self) -> float:
         """Begin a new day when it is time; the seconds until this one ends."""
@@ -264,9 +243,9 @@ class Account:
     def _check(self, tokens: int) -> None:
         """Raises QuotaExceeded when a request that may use so many tokens is not let in."""
         now = self._clock()
-        self._turn()
-        if self._concurrent >= self._most:
-            raise self._refusal("max_concurrent", f"{self._concurrent} under way", 1.0)
+        self._go_on(now)
+        if self._free <= 0:
+            raise self._refusal("max_concurrent", f"{self._most - self._free} under way", 1.0)
         if (used := self._requests.total(now)) >= self._rpm:
             raise self._refusal("rpm", f"had {used} in the last minute", self._requests.wait(now, self._rpm - 1))
         room = self._tpm - min(tokens, self._tpm) - self._reserved
