@@ -27,7 +27,7 @@ from blazar.proxy.routing import Answered, Router, request_of
 from blazar.proxy.wire.lean import CLIENT
 from blazar.proxy.wire.request_head import glance
 from blazar.proxy.wire.sinks import SocketSink
-from blazar.telemetry.metrics import status_class
+from blazar.telemetry.metrics import Count, status_class
 
 log = logging.getLogger("blazar.proxy")
 
@@ -52,7 +52,8 @@ class Application:
         request = environ[REQUEST] = Request(environ, self._terms, facts)
         if facts.hosts is self.gateway.hosts or self._lets_in(request):
             self._falcon(environ, start_response)
-        self._count(request)
+        if request.route is None:
+            self.counter(dialect_of(request.path), "none", request.sink.status).n += 1
         if request.sink.closing and CLIENT not in environ:  # a gunicorn that is not ours is told to go no further
             raise BrokenPipeError(errno.EPIPE, "the connection has ended with this answer")
         return ALREADY_HANDLED
@@ -123,13 +124,9 @@ class Application:
         except ClientGone:
             sink.abort()
 
-    def _count(self, request: Request) -> None:
-        route, sink = request.route, request.sink
-        status = status_class(sink.status) if sink.started else "gone"
-        if route is None:
-            self.gateway.metrics.requests.add(dialect_of(request.path), "none", status)
-        else:
-            self.gateway.metrics.requests.add(route.dialect, route.label, status)
+    def counter(self, dialect: str, operation: str, status: int) -> Count:
+        """What counts the answers of this status to such requests; 0 is that of who left before the answer began."""
+        return self.gateway.metrics.requests.count(dialect, operation, status_class(status) if status else "gone")
 
     def refuse_head(self, client: Any, began: bytes, error: BlazarError) -> None:
         """Answer a request whose head was refused, as far as `began` tells what it was; nothing may follow it."""
@@ -137,7 +134,7 @@ class Application:
         sink = SocketSink(client, closing=True, unread=True, headless=method == "HEAD",
                           write_timeout=self.gateway.write_timeout)
         status, body = self.gateway.dialects[dialect_of(path)].error(error)
-        self.gateway.metrics.requests.add(dialect_of(path), "none", status_class(status))
+        self.counter(dialect_of(path), "none", status).n += 1
         try:
             send_whole(sink, status, [*_pause(error)], body)
         except ClientGone:
@@ -172,8 +169,14 @@ class _Door:
 
 
 def _responder(app: Application, route: Route, resource: Resource) -> Callable[..., None]:
+    counts: dict[int, Count] = {}
+
     def respond(req: Request, resp: Answered, **params: str) -> None:
         app.serve(req, route, resource)
+        status = req.sink.status
+        if status not in counts:
+            counts[status] = app.counter(route.dialect, route.operation or route.resource, status)
+        counts[status].n += 1
     return respond
 
 
