@@ -23,7 +23,7 @@ from blazar.proxy.gateway import Gateway
 from blazar.proxy.head_facts import FACTS, HeadFacts
 from blazar.proxy.request import REQUEST, Request, Terms
 from blazar.proxy.routes import ROUTES, Route, allowed, dialect_of, foreign, methods, resource_of, spoken
-from blazar.proxy.routing import Answered, Router, request_of
+from blazar.proxy.routing import Answered, Routes
 from blazar.proxy.wire.lean import CLIENT
 from blazar.proxy.wire.request_head import glance
 from blazar.proxy.wire.sinks import SocketSink
@@ -41,9 +41,8 @@ class Application:
         self.gateway = gateway
         self._terms = Terms(gateway.max_body, gateway.write_timeout, gateway.proxies, pace=gateway.pace,
                             draining=lambda: gateway.draining)
-        self._falcon: Any = falcon.App(request_type=request_of, response_type=Answered,  # type: ignore[call-overload]
-                                       router=Router())
-        self._falcon.add_error_handler((Exception, falcon.HTTPError), self._unrouted)
+        self._falcon = Routes()
+        self._falcon.add_error_handler((Exception, falcon.HTTPError), self._unrouted)  # type: ignore[call-overload]
         for path in dict.fromkeys(route.path for route in ROUTES):
             self._falcon.add_route(path, _Door(self, path))
 
