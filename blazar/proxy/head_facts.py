@@ -1,6 +1,6 @@
 """`HeadFacts`: what the head of a request tells, but for its length.
 
-A client sends the same head again and again over its connection, and what follows from it is worked out once
+Clients send the same head again and again, over one connection or many, and what follows from it is worked out once
 (wire/familiar.py).
 """
 
