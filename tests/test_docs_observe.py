@@ -23,7 +23,9 @@ def names(heading):
 
 
 def test_the_fields_of_an_audit_line():
-    line = audit_line(Words(None, "ollama", "chat", "m", "", "m", False, 200, None, False, False, False, None, False, ""))
+    words = Words(None, "ollama", "chat", "m", "", "m", stream=False, status=200, error=None, client_gone=False,
+                  estimated=False, truncated=False, structure=None, coalesced=False, cache="")
+    line = audit_line(words)
     assert names("## The audit log") == list(line)
     assert f"({CLIENT_LEFT}:" in PAGE and f"{ROTATE_AT >> 20} MiB" in PAGE
 

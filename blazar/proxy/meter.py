@@ -45,15 +45,21 @@ _USAGE = re.compile(rb"""
 class Meter:
     """One attempt's answer. `gaps` takes the time between the pieces of a stream."""
 
+    heard = 0.0
+    """When the last piece came."""
+    _series: Series | None = None
+    _gaps: list[float] | None = None
+    """Its fresh values."""
+    _kept = b""
+    """The end of what was looked at."""
+    _events = 0
+    """In all of that."""
+
     def __init__(self, gaps: Series | None = None) -> None:
-        self.heard = 0.0
-        """When the last piece came."""
-        self._series = gaps
-        self._gaps = gaps.fresh if gaps is not None else None
-        self._kept = b""
         self._pieces: list[bytes] = []
-        """What came after that, and was not looked at yet."""
-        self._events = 0
+        """What came after it."""
+        if gaps is not None:
+            self._series, self._gaps = gaps, gaps.fresh
 
     def add(self, payload: bytes, now: float) -> None:
         if self._gaps is not None and self.heard:
@@ -107,6 +113,7 @@ class Meter:
 
 
 def _read_counts(end: bytes) -> Usage | None:
+    """The counts in any other form."""
     for name, key in _COUNTS:
         place = end.rfind(key)
         if place < 0:
@@ -131,7 +138,8 @@ def estimated(exchange: Exchange, completion_tokens: int) -> Usage:
 
 def prompt_estimate(exchange: Exchange) -> int:
     """Tokens that the prompt may have: by its bytes, and no more than the model can read at once."""
-    tokens, readable = len(exchange.body) // BYTES_A_TOKEN, exchange.context_length
+    tokens = len(exchange.body) // BYTES_A_TOKEN
+    readable = exchange.context_length
     return readable if tokens > readable > 0 and exchange.inputs is None else tokens
 
 
@@ -152,8 +160,10 @@ def expected_tokens(exchange: Exchange) -> int:
 def _most_completion(payload: dict[str, Any]) -> int:
     """The limit that the request sets to its answer, in any dialect; 0 when it sets none."""
     for name in LIMITS:
-        if name in payload and (limit := _positive(payload[name])):
-            return limit
+        if name in payload:
+            limit = payload[name]
+            if isinstance(limit, int) and limit > 0:
+                return limit
     options = payload.get("options")
     return _positive(options.get("num_predict")) if isinstance(options, dict) else 0
 

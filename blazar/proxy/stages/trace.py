@@ -79,8 +79,9 @@ class Trace:
             to_first = first_byte - started
             line["first_byte_ms"] = (to_first * 1e6 + 0.5) // 1 / 1000  # to the microsecond
             (ending.first_bytes or self._endings.answered(ending)).append(to_first)
-            self._overheads.append(exchange.overhead)
-            if len(self._overheads) >= MANY:
+            overheads = self._overheads
+            overheads.append(exchange.overhead)
+            if len(overheads) >= MANY:
                 self._metrics.settle()
         else:
             line["first_byte_ms"] = None
