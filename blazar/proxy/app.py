@@ -24,11 +24,11 @@ from blazar.proxy.gateway import Gateway
 from blazar.proxy.head_facts import FACTS, HeadFacts
 from blazar.proxy.request import REQUEST, Request, Terms
 from blazar.proxy.routes import ROUTES, Route, allowed, dialect_of, foreign, methods, resource_of, spoken
-from blazar.proxy.routing import Answered, Router, request_of
+from blazar.proxy.routing import Answered, Routes
 from blazar.proxy.wire.lean import CLIENT
 from blazar.proxy.wire.request_head import glance
 from blazar.proxy.wire.sinks import SocketSink
-from blazar.telemetry.metrics import status_class
+from blazar.telemetry.metrics import Count, status_class
 
 log = logging.getLogger("blazar.proxy")
 
@@ -42,9 +42,8 @@ class Application:
         self.gateway = gateway
         self._terms = Terms(gateway.max_body, gateway.write_timeout, gateway.proxies, pace=gateway.pace,
                             draining=lambda: gateway.draining)
-        self._falcon: Any = falcon.App(request_type=request_of, response_type=Answered,  # type: ignore[call-overload]
-                                       router=Router())
-        self._falcon.add_error_handler((Exception, falcon.HTTPError), self._unrouted)
+        self._falcon = Routes()
+        self._falcon.add_error_handler((Exception, falcon.HTTPError), self._unrouted)  # type: ignore[call-overload]
         for path in dict.fromkeys(route.path for route in ROUTES):
             self._falcon.add_route(path, _door(self, path))
 
@@ -53,7 +52,8 @@ class Application:
         request = environ[REQUEST] = Request(environ, self._terms, facts)
         if facts.hosts is self.gateway.hosts or self._lets_in(request):
             self._falcon(environ, start_response)
-        self._count(request)
+        if request.route is None:
+            self.counter(dialect_of(request.path), "none", request.sink.status).n += 1
         if request.sink.closing and CLIENT not in environ:  # a gunicorn that is not ours is told to go no further
             raise BrokenPipeError(errno.EPIPE, "the connection has ended with this answer")
         return ALREADY_HANDLED
@@ -124,13 +124,9 @@ class Application:
         except ClientGone:
             sink.abort()
 
-    def _count(self, request: Request) -> None:
-        route, sink = request.route, request.sink
-        status = status_class(sink.status) if sink.started else "gone"
-        if route is None:
-            self.gateway.metrics.requests.add(dialect_of(request.path), "none", status)
-        else:
-            self.gateway.metrics.requests.add(route.dialect, route.label, status)
+    def counter(self, dialect: str, operation: str, status: int) -> Count:
+        """What counts the answers of this status to such requests; 0 is that of who left before the answer began."""
+        return self.gateway.metrics.requests.count(dialect, operation, status_class(status) if status else "gone")
 
     def refuse_head(self, client: Any, began: bytes, error: BlazarError) -> None:
         """Answer a request whose head was refused, as far as `began` tells what it was; nothing may follow it."""
@@ -138,7 +134,7 @@ class Application:
         sink = SocketSink(client, closing=True, unread=True, headless=method == "HEAD",
                           write_timeout=self.gateway.write_timeout)
         status, body = self.gateway.dialects[dialect_of(path)].error(error)
-        self.gateway.metrics.requests.add(dialect_of(path), "none", status_class(status))
+        self.counter(dialect_of(path), "none", status).n += 1
         try:
             send_whole(sink, status, [*_pause(error)], body)
         except ClientGone:
@@ -171,8 +167,14 @@ def _door(app: Application, path: str) -> SimpleNamespace:
 
 
 def _responder(app: Application, route: Route, resource: Resource) -> Callable[..., None]:
+    counts: dict[int, Count] = {}
+
     def respond(req: Request, resp: Answered, **params: str) -> None:
         app.serve(req, route, resource)
+        status = req.sink.status
+        if status not in counts:
+            counts[status] = app.counter(route.dialect, route.operation or route.resource, status)
+        counts[status].n += 1
     return respond
 
 

@@ -1,6 +1,6 @@
 """`HeadFacts`: what the head of a request tells, but for its length.
 
-A client sends the same head again and again over its connection, and what follows from it is worked out once
+Clients send the same head again and again, over one connection or many, and what follows from it is worked out once
 (wire/familiar.py).
 """
 
@@ -42,6 +42,8 @@ class HeadFacts:
         self.old = environ.get("SERVER_PROTOCOL") == "HTTP/1.0"
         self.expects: bool = environ.get(EXPECTS, "").lower() == "100-continue" and not self.old
         """The client waits for a word before it sends its body."""
+        self.demands = bool(self.coding) or self.expects
+        """The body needs more than to be read."""
         self.closing = "close" in headers.get("connection", "").lower()
         self.headless = self.method == "HEAD"
         """The answer is to have no body."""

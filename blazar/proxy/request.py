@@ -1,9 +1,9 @@
 """`Request`: one HTTP request as a resource sees it: its head, its body once somebody reads it, and its sink."""
 
 import math
-import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from random import getrandbits
 from typing import Any
 
 from gunicorn.http.errors import NoMoreData, ParseException
@@ -54,6 +54,8 @@ class Request:
     """The row of the route table, once it is found."""
     background: bool = False
     """No client waits for its answer."""
+    _timed: bool = False
+    """The connection of its client keeps no time of reads."""
     is_websocket: bool = False
     """What Falcon asks besides; and what it tells, the path of the route table."""
     uri_template: str | None = None
@@ -69,15 +71,15 @@ class Request:
         self._read = environ["wsgi.input"].read
         self._length = length = int(environ.get("CONTENT_LENGTH") or 0)
         self._terms = terms
-        client = environ.get(CLIENT)
-        self._waits_itself = client is not None
-        """Its client's connection keeps the time of reads."""
         if sink is None:
-            sink = SocketSink(client or StockClient(environ["gunicorn.socket"]), facts.closing,
-                              length > 0 or facts.chunked, facts.old, facts.headless, terms.draining,
-                              terms.write_timeout)
+            client = environ.get(CLIENT)
+            if client is None:
+                self._timed = True
+                client = StockClient(environ["gunicorn.socket"])
+            sink = SocketSink(client, facts.closing, length > 0 or facts.chunked, facts.old, facts.headless,
+                              terms.draining, terms.write_timeout)
         else:
-            self.background = True
+            self.background = self._timed = True
         self.sink: SocketSink = sink
 
     @property
@@ -107,7 +109,8 @@ class Request:
         """The whole body. Raises BodyTooLarge, CodingRefused, RequestStalled and RequestRefused, or ClientGone when the
         client left before its end."""
         limit = self._terms.max_body
-        self._begin_body(limit)
+        if self._length > limit or self.facts.demands:
+            self._begin_body(limit)
         data = self._next()
         if not data or len(data) != self._length:
             data = self._gathered(data, limit)
@@ -158,7 +161,7 @@ class Request:
 
     def _next(self) -> bytes:
         try:
-            if self._waits_itself:
+            if not self._timed:
                 return self._read(READ_SIZE)
             with greens.Timeout(self._terms.read_timeout, TimeoutError("the client does not send")):
                 return self._read(READ_SIZE)
@@ -190,4 +193,4 @@ class Request:
 
 def new_id() -> str:
     """An id for a request that brought none; nobody needs to be kept from guessing it."""
-    return f"req_{random.getrandbits(96):024x}"
+    return f"req_{getrandbits(96):024x}"

@@ -24,11 +24,6 @@ class Route:
     """Answers without an API key even when keys are configured."""
 
     @cached_property
-    def label(self) -> str:
-        """What its requests are counted as."""
-        return self.operation or self.resource
-
-    @cached_property
     def is_shared(self) -> bool:
         """Whether Anthropic's clients take its path for something of Anthropic's own."""
         return self.path.startswith("/v1/files")

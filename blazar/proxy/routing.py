@@ -1,11 +1,12 @@
 """Falcon, as lean as it may be: it finds the route of our own Request (request.py) and calls its responder.
 
 The responder pushes the answer into the request's sink, and an error handler does what it cannot, so that Falcon has
-nothing left to say; and a path without parameters is looked for only once.
+nothing left to say.
 """
 
 from typing import Any
 
+import falcon
 from falcon.routing import DefaultRouter
 from gunicorn.workers.base_async import ALREADY_HANDLED
 
@@ -13,6 +14,8 @@ from blazar.proxy.request import REQUEST, Request
 
 REST = "/api/requests/"
 """What follows this is one parameter, slashes and all: ids that clients have chosen."""
+MOST = 256
+"""Responders that are remembered, more than there are routes: a path may be asked for with any method."""
 
 
 def request_of(env: dict[str, Any], options: Any = None) -> Request:
@@ -40,18 +43,25 @@ class Answered:
 
 
 class Router(DefaultRouter):
-    """Falcon's, which looks for a path without parameters only once: there are no more of those than routes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._found: dict[str, Any] = {}
+    """Falcon's, for which an id of `/api/requests` is one parameter."""
 
     def find(self, uri: str, req: Any = None) -> Any:
-        return self._found.get(uri) or self._find_new(uri, req)
+        return super().find(REST + uri[len(REST):].replace("/", "%2F") if uri.startswith(REST) else uri, req)
 
-    def _find_new(self, uri: str, req: Any) -> Any:
-        rest = REST + uri[len(REST):].replace("/", "%2F") if uri.startswith(REST) else uri
-        found = super().find(rest, req)
-        if found is not None and not found[2]:
-            self._found[uri] = found
+
+class Routes(falcon.App):
+    """Falcon's application, which looks for the responder of a method and a path without parameters only once."""
+
+    def __init__(self) -> None:
+        super().__init__(request_type=request_of, response_type=Answered, router=Router())  # type: ignore[call-overload]
+        self._found: dict[tuple[str, str], Any] = {}
+
+    def _get_responder(self, req: Any) -> Any:
+        return self._found.get((req.method, req.path)) or self._look_for(req)
+
+    def _look_for(self, req: Any) -> Any:
+        found = super()._get_responder(req)
+        _, params, resource, _ = found
+        if resource is not None and not params and len(self._found) < MOST:
+            self._found[req.method, req.path] = found
         return found

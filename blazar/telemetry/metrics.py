@@ -234,7 +234,9 @@ class Table:
     """Metrics as the attributes of one object, in the order in which they are told."""
 
     def every(self) -> list[Metric]:
-        return [value for value in vars(self).values() if isinstance(value, Metric)]
+        # A compiled object has no dictionary: its class names the attributes, in the same order.
+        names = getattr(self, "__dict__", None) or type(self).__dict__
+        return [value for value in (getattr(self, name) for name in names) if isinstance(value, Metric)]
 
     def settle(self) -> None:
         """Have no histogram's values wait for their buckets any more."""

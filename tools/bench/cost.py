@@ -31,7 +31,7 @@ SAMPLES = 15
 HEADERS = {"authorization": "Bearer bench-key-0", "content-type": "application/json", "x-request-id": "bench"}
 BODY = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "Say hello in one short sentence."}],
                    "temperature": 0.7, "max_tokens": 64}).encode()
-SINK = SimpleNamespace(started=True, status=200, gone=False, slow=False)
+SINK = Asked()
 USAGE = Usage(prompt_tokens=8, completion_tokens=16)
 HOT = tuple(name for name in ORDER if name in GENERATION)
 """The stages of a hot request, in their order."""

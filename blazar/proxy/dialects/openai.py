@@ -3,6 +3,7 @@ engine knows, and for embeddings, whose order and number are checked; errors and
 
 from collections.abc import Mapping
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 from blazar.errors import DailyQuotaExceeded, PromptTooLong, QuotaExceeded
@@ -23,6 +24,9 @@ READ = frozenset({"model", "stream", "mcp", "max_tokens", "max_completion_tokens
 
 BESIDE_TURNS = frozenset({"tools", "prompt"})
 """Fields of a chat that may hold more than its turns say."""
+TURN, TEXT = frozenset({frozenset({"role", "content"})}), frozenset({str})
+"""What the fields of a plain turn are, and its content."""
+_content = itemgetter("content")
 
 ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error",
                413: "request_too_large", 429: "rate_limit_error"}
@@ -128,10 +132,10 @@ def _is_plain(payload: dict[str, Any]) -> bool:
     turns = payload.get("messages")
     if type(turns) is not list or not BESIDE_TURNS.isdisjoint(payload):
         return False
-    for turn in turns:
-        if type(turn) is not dict or len(turn) != 2 or "role" not in turn or type(turn.get("content")) is not str:
-            return False
-    return True
+    try:
+        return TURN.issuperset(map(frozenset, turns)) and TEXT.issuperset(map(type, map(_content, turns)))
+    except (KeyError, TypeError):  # a turn that is no object
+        return False
 
 
 def _has_one_choice(operation: str, payload: Mapping[str, Any]) -> bool:

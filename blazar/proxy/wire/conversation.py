@@ -1,6 +1,7 @@
 """The requests of one client's connection, one after the other, each through the head check to the application."""
 
 import time
+from io import BytesIO
 from socket import SHUT_RD
 from typing import Any
 
@@ -125,7 +126,8 @@ class Conversation:
     def _answer_ordinary(self, rest: bytes) -> bool:
         """Have the request with the head that was read last answered, `rest` being what came after that head."""
         environ = self._environ.copy()
-        environ["wsgi.input"] = body_of(self._client, rest, self._length)
+        whole = len(rest) == self._length
+        environ["wsgi.input"] = BytesIO(rest) if whole else body_of(self._client, rest, self._length)
         return self._answer(environ, _ignore)
 
     def _answer(self, environ: dict[str, Any], start_response: Any) -> bool:

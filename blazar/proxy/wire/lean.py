@@ -54,7 +54,7 @@ def own_environ(known: dict[str, Any], client: Client, address: Any) -> dict[str
 
 
 def body_of(client: Client, began: bytes, length: int) -> "BytesIO | Body":
-    """`wsgi.input` of a request with a body of so many bytes.
+    """`wsgi.input` of a request with a body of so many bytes; one that is all there needs no reader of ours.
 
     `began` is what came after the head: what of it is not of this body is left for the client to read.
     """
