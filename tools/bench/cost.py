@@ -18,7 +18,8 @@ from typing import Any
 
 from blazar.config.active import ACTIVE
 from blazar.paths import Paths
-from blazar.proxy.exchange import Exchange, Reply, Sink, Usage
+from blazar.proxy.batches.inner import BufferSink
+from blazar.proxy.exchange import Exchange, Reply, Usage
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.pipeline import GENERATION, ORDER
 from tests.support.fake_supervisor import FakeSupervisor, endpoint
@@ -30,22 +31,13 @@ SAMPLES = 15
 HEADERS = {"authorization": "Bearer bench-key-0", "content-type": "application/json", "x-request-id": "bench"}
 BODY = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "Say hello in one short sentence."}],
                    "temperature": 0.7, "max_tokens": 64}).encode()
+SINK = BufferSink()
+SINK.start(200, [])
 USAGE = Usage(prompt_tokens=8, completion_tokens=16)
 HOT = tuple(name for name in ORDER if name in GENERATION)
 """The stages of a hot request, in their order."""
 OUTSIDE = "parse"
 """Shown, and not a feature: any gateway that routes by model has to read the body."""
-
-
-class Answered(Sink):
-    """Where an answer has gone."""
-
-    started: bool = True
-    status: int = 200
-    gone: bool = False
-
-
-SINK = Answered()
 
 
 @dataclass(frozen=True)
