@@ -13,6 +13,9 @@ from tools.compiled.modules import FILES
 FOLDER = os.path.join("build", "compiled-c")
 """Where the C sources go."""
 
+MYPY_FLAGS = ("--ignore-missing-imports", "--follow-imports=silent")
+"""mypy has judged them elsewhere; here it only tells types."""
+
 C_FLAGS = ("-w", "-fvisibility=hidden", "-fno-semantic-interposition")
 """What is written by a program is not judged, and calls between its functions are direct."""
 
@@ -24,7 +27,7 @@ def extensions() -> list[Extension]:
         from mypyc.build import mypycify
     except ImportError:
         return []
-    made = mypycify(["--ignore-missing-imports", "--follow-imports=silent", *FILES], opt_level="2", debug_level="0",
+    made = mypycify([*MYPY_FLAGS, *FILES], opt_level="2", debug_level="0",
                     multi_file=True, target_dir=FOLDER, group_name="blazar")
     for extension in made:
         extension.extra_compile_args = [*(flag for flag in extension.extra_compile_args if flag != "-Werror"), *C_FLAGS]
