@@ -9,7 +9,6 @@ import logging
 import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import falcon
@@ -45,7 +44,8 @@ class Application:
         self._falcon = Routes()
         self._falcon.add_error_handler((Exception, falcon.HTTPError), self._unrouted)  # type: ignore[call-overload]
         for path in dict.fromkeys(route.path for route in ROUTES):
-            self._falcon.add_route(path, _door(self, path))
+            self._falcon.add(path, {method: _responder(self, route, resource_of(route))
+                                    for method, route in methods(path).items()})
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         facts = environ.get(FACTS) or HeadFacts(environ)
@@ -158,12 +158,6 @@ def _pause(error: Exception) -> tuple[tuple[str, str], ...]:
     if not isinstance(error, BlazarError) or error.retry_after is None:
         return ()
     return (("Retry-After", str(max(1, math.ceil(error.retry_after)))),)
-
-
-def _door(app: Application, path: str) -> SimpleNamespace:
-    """One path as Falcon wants it: an `on_<method>` for each of its routes."""
-    return SimpleNamespace(**{f"on_{method.lower()}": _responder(app, route, resource_of(route))
-                              for method, route in methods(path).items()})
 
 
 def _responder(app: Application, route: Route, resource: Resource) -> Callable[..., None]:

@@ -17,6 +17,8 @@ except ImportError:
     orjson = None  # type: ignore[assignment]
 
 MAX_DEPTH = 128
+NEVER_DEEP = 2 * MAX_DEPTH
+"""Bytes of a text in which nothing can be nested deeper."""
 MAX_DIGITS = 4300
 COUNTED = 4096
 """Bytes up to which a text is counted through; in a longer one, to look for the next is many times faster."""
@@ -41,7 +43,8 @@ def loads(body: bytes | str) -> Any:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:  # its word for a byte order mark, too
         return _read(body)
-    if len(body) < COUNTED and body.count(b"[") + body.count(b"{") <= MAX_DEPTH:
+    size = len(body)
+    if size <= NEVER_DEEP or (size < COUNTED and body.count(b"[") + body.count(b"{") <= MAX_DEPTH):
         return value
     return _shallow(value, body)
 

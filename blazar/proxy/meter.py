@@ -108,8 +108,8 @@ class Meter:
         if told is None:
             return _read_counts(end)
         prompt, completion, completion_first, prompt_then, cached = told.groups()
-        return Usage(int(prompt or prompt_then), int(completion or completion_first), int(cached or 0),
-                     timed=b'"timings"' in end)
+        return Usage(int(prompt or prompt_then), int(completion or completion_first), int(cached) if cached else 0,
+                     timed=end.find(b'"timings"', told.end()) >= 0)  # where llama.cpp puts them
 
 
 def _read_counts(end: bytes) -> Usage | None:

@@ -28,6 +28,18 @@ MOST_PIECES = 2048
 """Pieces of a body that are kept as they came: one that is sent without pauses has fewer."""
 
 
+class Ids:
+    """Ids for requests that bring none; nobody needs to be kept from guessing them."""
+
+    def __init__(self) -> None:
+        self._beginning = f"req_{getrandbits(64):016x}"
+        self._next = 100_000_000
+
+    def new(self) -> str:
+        self._next += 1
+        return self._beginning + str(self._next)[-8:]
+
+
 @dataclass(frozen=True)
 class Terms:
     """What is the same for all requests of one gateway."""
@@ -42,6 +54,7 @@ class Terms:
     """Seconds for which it may pause within its body."""
     pace: Callable[[], None] = lambda: None
     draining: Callable[[], bool] = lambda: False
+    ids: Ids = field(default_factory=Ids)
 
 
 class Request:
@@ -67,7 +80,7 @@ class Request:
         self.method = facts.method
         self.path = facts.path
         self.headers = facts.headers
-        self.id = facts.given_id or new_id()
+        self.id = facts.given_id or terms.ids.new()
         self._read = environ["wsgi.input"].read
         self._length = length = int(environ.get("CONTENT_LENGTH") or 0)
         self._terms = terms
@@ -189,8 +202,3 @@ class Request:
 
     def _too_large(self) -> BodyTooLarge:
         return BodyTooLarge(limit=format_bytes(self._terms.max_body))
-
-
-def new_id() -> str:
-    """An id for a request that brought none; nobody needs to be kept from guessing it."""
-    return f"req_{getrandbits(96):024x}"

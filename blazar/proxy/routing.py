@@ -4,6 +4,8 @@ The responder pushes the answer into the request's sink, and an error handler do
 nothing left to say.
 """
 
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import falcon
@@ -55,13 +57,27 @@ class Routes(falcon.App):
     def __init__(self) -> None:
         super().__init__(request_type=request_of, response_type=Answered, router=Router())  # type: ignore[call-overload]
         self._found: dict[tuple[str, str], Any] = {}
+        """Responders by method and path."""
+        self._answered = Answered()
+        self._own: set[Any] = set()
+
+    def add(self, path: str, responders: Mapping[str, Callable[..., None]]) -> None:
+        """Route a path to the responders of its methods, which let no error out and answer by themselves."""
+        self._own.update(responders.values())
+        self.add_route(path, SimpleNamespace(**{f"on_{method.lower()}": responder
+                                                for method, responder in responders.items()}))
+
+    def __call__(self, env: Any, start_response: Any) -> Any:
+        request = env[REQUEST]
+        responder = self._found.get((request.method, request.path))
+        if responder is None:
+            return super().__call__(env, start_response)
+        responder(request, self._answered)
+        return ALREADY_HANDLED
 
     def _get_responder(self, req: Any) -> Any:
-        return self._found.get((req.method, req.path)) or self._look_for(req)
-
-    def _look_for(self, req: Any) -> Any:
         found = super()._get_responder(req)
-        _, params, resource, _ = found
-        if resource is not None and not params and len(self._found) < MOST:
-            self._found[req.method, req.path] = found
+        responder, params, *_ = found
+        if responder in self._own and not params and len(self._found) < MOST:
+            self._found[req.method, req.path] = responder
         return found

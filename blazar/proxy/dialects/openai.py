@@ -22,8 +22,8 @@ READ = frozenset({"model", "stream", "mcp", "max_tokens", "max_completion_tokens
                   "response_format", "json_schema", "grammar", "tool_choice", "reasoning_effort"})
 """The fields that the gateway itself reads: all that is known of a large body."""
 
-BESIDE_TURNS = frozenset({"tools", "prompt"})
-"""Fields of a chat that may hold more than its turns say."""
+FEW = 8
+"""Turns that are looked at one by one."""
 TURN, TEXT = frozenset({frozenset({"role", "content"})}), frozenset({str})
 """What the fields of a plain turn are, and its content."""
 _content = itemgetter("content")
@@ -130,9 +130,15 @@ def _is_plain(payload: dict[str, Any]) -> bool:
     """Whether it is sure without a search through the bytes that a chat is made of roles and texts alone. A large body,
     and what has tools, have to be searched."""
     turns = payload.get("messages")
-    if type(turns) is not list or not BESIDE_TURNS.isdisjoint(payload):
+    if not isinstance(turns, list) or "tools" in payload or "prompt" in payload:
         return False
-    try:
+    if len(turns) <= FEW:
+        for turn in turns:
+            if not (isinstance(turn, dict) and len(turn) == 2 and "role" in turn
+                    and isinstance(turn.get("content"), str)):
+                return False
+        return True
+    try:  # the same of many at once
         return TURN.issuperset(map(frozenset, turns)) and TEXT.issuperset(map(type, map(_content, turns)))
     except (KeyError, TypeError):  # a turn that is no object
         return False

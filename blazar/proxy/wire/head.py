@@ -27,8 +27,8 @@ _FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\r\n\0]*?)[ \t]*"
 
 
 class Head:
-    """Status, header fields by lower-case name, without the length, and how the body is framed. The same for all answers
-    that begin alike, so nobody changes it."""
+    """Status, header fields by lower-case name, without the length, and how the body is framed. The same for all
+    answers that begin alike, so nobody changes it."""
 
     def __init__(self, status: int, fields: dict[str, str], keeps: bool, chunked: bool, length: int | None) -> None:
         self.status = status

@@ -19,8 +19,6 @@ STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}" for sta
 
 BODILESS = (204, 304)
 """Statuses of answers without a body."""
-JOINED = ": ".join
-"""A header's line of its name and value."""
 
 LINGER = 2.0
 """Seconds for which a client that is still sending is read after its answer."""
@@ -80,7 +78,7 @@ class SocketSink(Sink):
         self.started, self.status = True, status
         self.closing = self.closing or self.unread or self._draining()
         self._bodiless = self._bodiless or status in BODILESS
-        lines = [STATUS_LINES.get(status) or f"HTTP/1.1 {status} ", *map(JOINED, headers)]
+        lines = [STATUS_LINES.get(status) or f"HTTP/1.1 {status} ", *[f"{name}: {value}" for name, value in headers]]
         if not (self._bodiless or (headers and headers[-1][0] == "Content-Length")):
             lines += self._choose_coding(raw_chunked)
         lines.append("Connection: close\r\n\r\n" if self.closing else "Connection: keep-alive\r\n\r\n")

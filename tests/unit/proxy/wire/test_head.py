@@ -59,8 +59,8 @@ def test_each_answer_has_its_own_framing(first, kind):
     assert one.framing() is not one.framing() and reader.read(first + END)[0].length == one.length
 
 
-@pytest.mark.parametrize("digits", [b"1234567890123456", b"", b"+7", b"7, 7", b"7\r\nContent-Length: 8", b"\xb2", b"0x1",
-                                    b"1_0", b"-1"])
+@pytest.mark.parametrize("digits", [b"1234567890123456", b"", b"+7", b"7, 7", b"7\r\nContent-Length: 8", b"\xb2",
+                                    b"0x1", b"1_0", b"-1"])
 def test_other_digits_are_read_as_any_head_is(digits):
     reader, raw = HeadReader(), KNOWN % digits
     reader.read(KNOWN % b"10")
