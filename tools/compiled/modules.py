@@ -11,8 +11,8 @@ Left out, and why:
 
 ROOMS = {
     "proxy": ("accounts", "app", "around", "auth", "directory", "dispatch", "exchange", "flight", "head_facts", "json",
-              "json_scan", "keeping", "ledger", "limits", "meter", "parking", "pipeline", "rates", "readiness", "receipts", "request",
-              "routed", "sliding", "usage_filter"),
+              "json_scan", "keeping", "ledger", "limits", "meter", "parking", "pipeline", "rates", "readiness",
+              "receipts", "request", "routed", "sliding", "usage_filter"),
     "proxy/batches": ("inner",),
     "proxy/dialects": ("fields", "openai", "times"),
     "proxy/resources": ("completions", "exchanges"),
