@@ -24,6 +24,9 @@ LONGEST_ID = 60
 def pytest_configure():
     # A runner in the background may have Ctrl-C ignored, which everything it starts would inherit.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Threads of an engine that spin while they wait for each other take the cores from all that runs beside it: on two
+    # busy cores an answer of the small model took ten times as long.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def pytest_addoption(parser):

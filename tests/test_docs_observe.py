@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from blazar.config.registry import SETTINGS
-from blazar.proxy.exchange import Exchange
-from blazar.proxy.stages.trace import CLIENT_LEFT, audit_line
+from blazar.proxy.endings import Words, audit_line
+from blazar.proxy.stages.trace import CLIENT_LEFT
 from blazar.telemetry.audit import ROTATE_AT
 from blazar.telemetry.metrics import Metrics
 from tests.support.pages import ROOT
-from tests.support.wire import dialects
 
 PAGE = (ROOT / "docs" / "observe.md").read_text()
 
@@ -24,8 +23,9 @@ def names(heading):
 
 
 def test_the_fields_of_an_audit_line():
-    exchange: Exchange = dialects()["ollama"].parse("chat", b'{"model":"m","messages":[]}', {}, "r")
-    line = audit_line(exchange, 0.0, 0.0, 200, None, None, False)
+    words = Words(None, "ollama", "chat", "m", "", "m", stream=False, status=200, error=None, client_gone=False,
+                  estimated=False, truncated=False, structure=None, coalesced=False, cache="")
+    line = audit_line(words)
     assert names("## The audit log") == list(line)
     assert f"({CLIENT_LEFT}:" in PAGE and f"{ROTATE_AT >> 20} MiB" in PAGE
 

@@ -43,11 +43,13 @@ class Overlays:
     """`overlay` for one configuration, at no cost where it overrides nothing."""
 
     def __init__(self, config: Config) -> None:
-        self._config = config if config.model_overrides else None
+        self._config = config
+        self.empty: bool = not config.model_overrides
+        """There is an entry for no model."""
 
     def of(self, model: str) -> Mapping[str, Any]:
         """The entry for `model`, empty when there is none."""
-        return NONE if self._config is None else overlay(self._config, model)
+        return NONE if self.empty else overlay(self._config, model)
 
 
 def canonical(name: str) -> str:

@@ -10,215 +10,225 @@ which they came. The supervisor tells them to the next worker, and to others tha
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 from blazar.errors import DailyQuotaExceeded, QuotaExceeded
-from blazar.proxy.sliding import SPAN, WINDOW, SlidingWindow, step_at
+from blazar.proxy.limits import DAY, Left, Limits, to_midnight
+from blazar.proxy.rates import RateHeaders
+from blazar.proxy.sliding import STEPS, WINDOW, SlidingWindow, step_at
+from blazar.proxy.uses import Use
+from blazar.telemetry.metrics import Count, Counter
 from blazar.units import format_duration
 
-DAY = 86400
+ENDLESS = 1 << 62
+"""Stands for a limit that there is not."""
 REMEMBERED = 3
 """Days besides this one whose tokens are remembered."""
 
-
-@dataclass(frozen=True)
-class Limits:
-    """What an API key may do; None is no limit. `weight` is its share of a busy model, against that of others."""
-
-    rpm: int | None = None
-    tpm: int | None = None
-    daily_tokens: int | None = None
-    max_concurrent: int | None = None
-    weight: float = 1.0
-
-    @cached_property
-    def has_rates(self) -> bool:
-        """Whether there is anything that an answer can tell as used up by and by."""
-        return (self.rpm, self.tpm, self.daily_tokens) != (None, None, None)
+Counts = Callable[[str, str], tuple[Count, Count]]
+"""Gives the numbers to which tokens of prompts and of answers are added, by key and model."""
 
 
-NO_LIMITS = Limits()
-
-
-class Tally:
-    """What one API key has used of one model on one day, and was not told yet."""
-
-    __slots__ = ("_latest", "completion", "day", "model", "prompt", "requests", "steps")
-
-    def __init__(self, day: str, model: str) -> None:
-        self.day = day
-        self.model = model
-        self.requests = self.prompt = self.completion = 0
-        self.steps: list[list[int]] = []
-        """Step of the window, requests, tokens."""
-        self._latest = [-1, 0, 0]
-        """The last of them."""
-
-    def add_request(self, step: int) -> None:
-        self.requests += 1
-        latest = self._latest
-        if latest[0] != step:
-            latest = self._begin(step)
-        latest[1] += 1
-
-    def add_tokens(self, step: int, prompt: int, completion: int) -> None:
-        self.prompt += prompt
-        self.completion += completion
-        latest = self._latest
-        if latest[0] != step:
-            latest = self._begin(step)
-        latest[2] += prompt + completion
-
-    def _begin(self, step: int) -> list[int]:
-        self._latest = [step, 0, 0]
-        self.steps.append(self._latest)
-        if len(self.steps) > SPAN:  # no supervisor has taken them for a minute, in which they have passed
-            del self.steps[0]
-        return self._latest
-
-    def row(self, key: str) -> dict[str, Any]:
-        return {"key": key, "day": self.day, "model": self.model, "requests": self.requests,
-                "prompt_tokens": self.prompt, "completion_tokens": self.completion, "steps": self.steps}
+def _apart(key: str, model: str) -> tuple[Count, Count]:
+    """Numbers that nobody else looks at."""
+    return Count(), Count()
 
 
 class Account:
-    """The counts of one API key."""
+    """The counts of one API key.
 
-    def __init__(self, name: str, limits: Limits, clock: Callable[[], float], wall: Callable[[], float]) -> None:
+    Within a step nothing leaves the windows, so meanwhile a few numbers that are kept ready stand for all that is left.
+    `_settle` brings what they have counted to where it stays, and `_reckon` makes them anew.
+    """
+
+    def __init__(self, name: str, limits: Limits, clock: Callable[[], float], wall: Callable[[], float],
+                 counts: Counts = _apart) -> None:
         self.name = name
-        self.limits = limits
         self._clock = clock
         self._wall = wall
+        self._counts = counts
         self._requests = SlidingWindow()
         self._tokens = SlidingWindow()
-        self._reserved = 0
-        self._concurrent = 0
-        self._day = ""
         self._today = 0
+        self._reserved = 0
+        self._free = ENDLESS
+        """Requests that may come before others have ended."""
+        self._left = self._settled = 0
+        """Requests that are left of this minute's; and what that was when they were settled last."""
+        self._room = self._bound = 0
+        """Tokens that are left of the nearer limit; and what that would be without those that are reserved, and spent
+        since they were settled."""
+        self._of_day = False
+        """The nearer limit is the day's."""
+        self._spent = 0
+        """Tokens that were not settled yet."""
+        self._step = -1
+        """The step of the windows that is under way."""
+        self._until = 0.0
+        """When it is over, or the day is."""
+        self._day = ""
         self._days: dict[str, int] = {}
         """The tokens of days before, to which a clock that is set comes again."""
         self._day_ends = 0.0
-        self._news: dict[tuple[str, str], Tally] = {}
-        """By day and model, what was not taken yet."""
-        self._latest = Tally("", "")
-        """The one that was last added to."""
+        self._uses: dict[str, Use] = {}
+        """By model."""
+        self._latest: Use | None = None
+        """The one that was last added to, in this step and on this day."""
+        self._most = ENDLESS
+        self.bind(limits)
+
+    def bind(self, limits: Limits) -> None:
+        """From now on these are its limits."""
+        self._settle()
+        under_way = self._most - self._free
+        self.limits = limits
+        self.rates = RateHeaders(limits, self._wall) if limits.has_rates else None
+        """How its answers tell what is left."""
+        self._rpm = ENDLESS if limits.rpm is None else limits.rpm
+        self._tpm = ENDLESS if limits.tpm is None else limits.tpm
+        self._daily = ENDLESS if limits.daily_tokens is None else limits.daily_tokens
+        self._most = ENDLESS if limits.max_concurrent is None else limits.max_concurrent
+        self._free = self._most - under_way
+        self._reckon()
 
     @property
     def weight(self) -> float:
         """Its share of a busy model, against that of others."""
         return self.limits.weight
 
-    def enter(self, tokens: int, model: str = "") -> None:
-        """Count a request and reserve the tokens that it may use; `leave` follows when it has ended.
+    @property
+    def reserved(self) -> int:
+        """Tokens that requests under way may use."""
+        return self._bound - self._room - self._spent
+
+    def enter(self, tokens: int, model: str = "") -> Left:
+        """Count a request and reserve the tokens that it may use; `leave` follows when it has ended. What is left.
 
         Raises QuotaExceeded, and then nothing was counted. A request that is larger than a whole limit is let in when
         nothing else counts against it.
         """
-        now, limits = self._clock(), self.limits
-        self._turn()
-        if limits.max_concurrent is not None and self._concurrent >= limits.max_concurrent:
-            raise self._refusal("max_concurrent", f"{self._concurrent} under way", 1.0)
-        if limits.rpm is not None and (used := self._requests.total(now)) >= limits.rpm:
-            raise self._refusal("rpm", f"had {used} in the last minute", self._requests.wait(now, limits.rpm - 1))
-        if limits.tpm is not None:
-            room = limits.tpm - min(tokens, limits.tpm) - self._reserved
-            if (used := self._tokens.total(now)) > room:
-                wait = self._tokens.wait(now, room) if room >= 0 else 0.0  # else when others settle, which may be soon
-                raise self._refusal("tpm", f"used or reserved {used + self._reserved} in the last minute", wait)
-        if limits.daily_tokens is not None:
-            used = self._today + self._reserved
-            if used + min(tokens, limits.daily_tokens) > limits.daily_tokens:
-                raise self._refusal("daily_tokens", f"used or reserved {used} today", DAY - self._wall() % DAY)
-        step = step_at(now)
-        self._requests.add(step, 1)
-        self._concurrent += 1
-        self._reserved += tokens
-        self._tally(model).add_request(step)
+        now = self._clock()
+        if now >= self._until:
+            self._go_on(now)
+        left, room, free = self._left - 1, self._room - tokens, self._free - 1
+        if left < 0 or room < 0 or free < 0:
+            self._check(tokens)
+            left, room = self._left - 1, self._room - tokens
+        self._left, self._room, self._free = left, room, free
+        use = self._latest
+        if use is None or use.model != model:
+            use = self._use(model)
+        use.requests += 1
+        return left, (room if room > 0 else 0), self._of_day
 
     def leave(self, tokens: int) -> None:
         """A request that was let in with so many tokens reserved has ended."""
-        self._concurrent -= 1
-        self._reserved -= tokens
+        self._free += 1
+        self._room += tokens
 
     def spend(self, prompt: int, completion: int, model: str = "") -> None:
         """Count what an attempt has really used."""
         used = prompt + completion
         if used:
-            step = step_at(self._clock())
-            self._turn()
-            self._tokens.add(step, used)
-            self._tally(model).add_tokens(step, prompt, completion)
-            self._today += used
+            now = self._clock()
+            if now >= self._until:
+                self._go_on(now)
+            use = self._latest
+            if use is None or use.model != model:
+                use = self._use(model)
+            use.prompt.n += prompt
+            use.completion.n += completion
+            self._spent += used
+            self._room -= used
 
     def today(self) -> int:
         """Tokens settled since midnight UTC."""
-        self._turn()
+        self._go_on(self._clock())
         return self._today
 
-    def requests_reset(self) -> float:
-        """Seconds until all of it is there again."""
-        return self._requests.clears(self._clock())
+    def left(self) -> Left:
+        """What is left at this moment."""
+        self._go_on(self._clock())
+        return max(0, self._left), max(0, self._room), self._of_day
 
-    def left(self) -> tuple[int, int, int, bool]:
-        """What is left, what is reserved taken off: of `rpm`, where there is that limit; and of `tpm` or
-        `daily_tokens`, where there is either: the one that is nearer its end, its rest, whether it is the day's."""
-        limits, now, taken = self.limits, self._clock(), self._reserved
-        requests = limit = tokens = 0
-        if limits.rpm is not None:
-            requests = limits.rpm - self._requests.total(now)
-        of_day = limits.tpm is None
-        if limits.tpm is not None:
-            limit, tokens = limits.tpm, limits.tpm - self._tokens.total(now) - taken
-        if limits.daily_tokens is not None:
-            self._turn()
-            today = limits.daily_tokens - self._today - taken
-            if of_day or today < tokens:
-                limit, tokens, of_day = limits.daily_tokens, today, True
-        return (requests if requests > 0 else 0), limit, (tokens if tokens > 0 else 0), of_day
-
-    def tokens_reset(self, of_day: bool) -> float:
-        """Seconds until all of it is there again; what is reserved now is taken to be used now."""
-        if of_day:
-            return DAY - self._wall() % DAY
-        return float(WINDOW) if self._reserved else self._tokens.clears(self._clock())
+    def headers(self, dialect: str) -> list[tuple[str, str]]:
+        """What an answer in this dialect tells of that."""
+        if self.rates is None:
+            return []
+        left, now = self.left(), self._clock()
+        # What is reserved now is taken to be used now.
+        tokens = float(WINDOW) if self._reserved else self._tokens.clears(now)
+        return self.rates.of(left, dialect, (self._requests.clears(now), tokens))
 
     def restore(self, day: str, tokens: int) -> None:
         """Take over what was counted on that day before this worker began."""
-        self._turn()
+        self._go_on(self._clock())
         if day == self._day:
             self._today = max(self._today, tokens)
+            self._reckon()
 
     def fill(self, steps: Iterable[Iterable[int]]) -> None:
         """Let what others have counted in the last minute count here too: step, requests, tokens."""
+        self._go_on(self._clock())
         for step, requests, tokens in steps:
             self._requests.add(step, requests)
             self._tokens.add(step, tokens)
+        self._reckon()
 
     def hear(self, row: Mapping[str, Any]) -> None:
         """Let what another worker counts meanwhile count here too."""
         self.fill(row["steps"])
-        self._turn()
         if row["day"] == self._day:
             self._today += row["prompt_tokens"] + row["completion_tokens"]
+            self._reckon()
 
     def take_news(self) -> list[dict[str, Any]]:
         """What was counted since the last call, a row for each day and model."""
-        news, self._news, self._latest = self._news, {}, Tally("", "")
-        return [tally.row(self.name) for tally in news.values()]
+        self._latest = None
+        rows = [{"key": self.name, **row} for use in self._uses.values() for row in use.news()]
+        return sorted(rows, key=itemgetter("day"))
 
-    def _tally(self, model: str) -> Tally:
-        """Where what is used of this model on this day is added."""
-        latest = self._latest
-        if latest.model != model or latest.day != self._day:
-            here = self._day, model
-            latest = self._latest = self._news.setdefault(here, Tally(*here))
-        return latest
+    def _use(self, model: str) -> Use:
+        """Where what is used of this model is added, until the step is over."""
+        use = self._uses.get(model)
+        if use is None:
+            use = self._uses[model] = Use(model, *self._counts(self.name, model))
+        use.begin(self._day, self._step)
+        self._latest = use
+        return use
 
-    def _turn(self) -> None:
-        """Begin a new day when it is time."""
+    def _go_on(self, now: float) -> None:
+        """Let what is counted from now on count in the step of this moment, and on its day."""
+        self._settle()
+        step = step_at(now)
+        if step != self._step:
+            self._step = step
+            self._requests.move(step)
+            self._tokens.move(step)
+            self._latest = None
+        self._until = min((step + 1) / STEPS, now + self._turn())
+        self._reckon()
+
+    def _settle(self) -> None:
+        self._requests.sum += self._settled - self._left
+        self._settled = self._left
+        self._reserved = self.reserved
+        spent, self._spent = self._spent, 0
+        self._tokens.sum += spent
+        self._today += spent
+        self._bound -= spent
+
+    def _reckon(self) -> None:
+        self._left = self._settled = self._rpm - self._requests.sum
+        tokens, today = self._tpm - self._tokens.sum, self._daily - self._today
+        self._of_day = today < tokens
+        self._bound = min(tokens, today)
+        self._room = self._bound - self._reserved
+
+    def _turn(self) -> float:
+        """Begin a new day when it is time; the seconds until this one ends."""
         now = self._wall()
         if not self._day_ends - DAY <= now < self._day_ends:
             self._days[self._day] = self._today
@@ -227,6 +237,24 @@ class Account:
             while len(self._days) > REMEMBERED:
                 del self._days[min(self._days)]
             self._day_ends = (now // DAY + 1) * DAY
+            self._latest = None
+        return self._day_ends - now
+
+    def _check(self, tokens: int) -> None:
+        """Raises QuotaExceeded when a request that may use so many tokens is not let in."""
+        now = self._clock()
+        self._go_on(now)
+        if self._free <= 0:
+            raise self._refusal("max_concurrent", f"{self._most - self._free} under way", 1.0)
+        if (used := self._requests.total(now)) >= self._rpm:
+            raise self._refusal("rpm", f"had {used} in the last minute", self._requests.wait(now, self._rpm - 1))
+        room = self._tpm - min(tokens, self._tpm) - self._reserved
+        if (used := self._tokens.total(now)) > room:
+            wait = self._tokens.wait(now, room) if room >= 0 else 0.0  # else when others settle, which may be soon
+            raise self._refusal("tpm", f"used or reserved {used + self._reserved} in the last minute", wait)
+        used = self._today + self._reserved
+        if used + min(tokens, self._daily) > self._daily:
+            raise self._refusal("daily_tokens", f"used or reserved {used} today", to_midnight(self._wall()))
 
     def _refusal(self, limit: str, used: str, wait: float) -> QuotaExceeded:
         kind = DailyQuotaExceeded if limit == "daily_tokens" else QuotaExceeded
@@ -241,24 +269,29 @@ class Accounts:
     def __init__(self, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._wall = wall
-        self._accounts: dict[str, Account] = {}
+        self.by_name: dict[str, Account] = {}
+        self._counts: Counts = _apart
         self._told: tuple[str, Mapping[str, int]] = ("", {})
         self._minutes: Mapping[str, Iterable[Iterable[int]]] | None = None
         """What earlier workers had counted in their last minute, as it was told when this one began."""
 
+    def count_in(self, prompt: Counter, completion: Counter) -> None:
+        """From now on tokens that API keys use of a model are also counted there, by key and model."""
+        self._counts = lambda key, model: (prompt.count(key, model), completion.count(key, model))
+
     def open(self, limits: Iterable[tuple[str, Limits]]) -> None:
         """Begin to count for these API keys; those that are known already get these limits."""
         for name, limit in limits:
-            account = self._accounts.get(name)
+            account = self.by_name.get(name)
             if account is not None:
-                account.limits = limit
+                account.bind(limit)
                 continue
-            account = self._accounts[name] = Account(name, limit, self._clock, self._wall)
+            account = self.by_name[name] = Account(name, limit, self._clock, self._wall, self._counts_of)
             account.fill((self._minutes or {}).get(name, ()))
             self._restore(account)
 
     def get(self, name: str) -> Account:
-        return self._accounts[name]
+        return self.by_name[name]
 
     def restore(self, day: str, tokens: Mapping[str, int],
                 minutes: Mapping[str, Iterable[Iterable[int]]] | None = None) -> None:
@@ -267,20 +300,23 @@ class Accounts:
         self._told = (day, tokens)
         if self._minutes is None:
             self._minutes = minutes or {}
-            for name, account in self._accounts.items():
+            for name, account in self.by_name.items():
                 account.fill(self._minutes.get(name, ()))
-        for account in self._accounts.values():
+        for account in self.by_name.values():
             self._restore(account)
 
     def hear(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Take down what another worker counts while this one runs."""
         for row in rows:
-            if row["key"] in self._accounts:
-                self._accounts[row["key"]].hear(row)
+            if row["key"] in self.by_name:
+                self.by_name[row["key"]].hear(row)
 
     def take_news(self) -> list[dict[str, Any]]:
         """What was counted since the last call, a row for each API key, day and model."""
-        return [row for account in self._accounts.values() for row in account.take_news()]
+        return [row for account in self.by_name.values() for row in account.take_news()]
+
+    def _counts_of(self, key: str, model: str) -> tuple[Count, Count]:
+        return self._counts(key, model)
 
     def _restore(self, account: Account) -> None:
         day, tokens = self._told

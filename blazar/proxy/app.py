@@ -1,7 +1,7 @@
 """The gateway as a WSGI application: Falcon finds the route, the resource pushes the answer into the sink.
 
-Every answer, errors included, goes through the sink, which writes the head itself; what Falcon returns is used only
-where it answers on its own (OPTIONS).
+Every answer, errors included, goes through the sink, which writes the head itself; nothing of what Falcon returns is
+used.
 """
 
 import errno
@@ -9,7 +9,6 @@ import logging
 import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import falcon
@@ -18,18 +17,17 @@ from gunicorn.workers.base_async import ALREADY_HANDLED
 from blazar.config.config import Config
 from blazar.errors import BlazarError, HostRefused, MethodRefused, RequestRefused, RouteNotFound
 from blazar.proxy.astray import instead_of
-from blazar.proxy.auth import ApiKey
 from blazar.proxy.batches.inner import Inner
 from blazar.proxy.exchange import ClientGone, send_whole
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.head_facts import FACTS, HeadFacts
 from blazar.proxy.request import REQUEST, Request, Terms
 from blazar.proxy.routes import ROUTES, Route, allowed, dialect_of, foreign, methods, resource_of, spoken
-from blazar.proxy.routing import RoutedRequest, Router
+from blazar.proxy.routing import Answered, Routes
 from blazar.proxy.wire.lean import CLIENT
 from blazar.proxy.wire.request_head import glance
 from blazar.proxy.wire.sinks import SocketSink
-from blazar.telemetry.metrics import status_class
+from blazar.telemetry.metrics import Count, status_class
 
 log = logging.getLogger("blazar.proxy")
 
@@ -43,48 +41,57 @@ class Application:
         self.gateway = gateway
         self._terms = Terms(gateway.max_body, gateway.write_timeout, gateway.proxies, pace=gateway.pace,
                             draining=lambda: gateway.draining)
-        self._falcon = falcon.App(request_type=RoutedRequest, router=Router())
-        self._falcon.add_error_handler((Exception, falcon.HTTPError), self._unrouted)
+        self._falcon = Routes()
+        self._falcon.add_error_handler((Exception, falcon.HTTPError), self._unrouted)  # type: ignore[call-overload]
         for path in dict.fromkeys(route.path for route in ROUTES):
-            self._falcon.add_route(path, _door(self, path))
+            self._falcon.add(path, {method: _responder(self, route, resource_of(route))
+                                    for method, route in methods(path).items()})
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         facts = environ.get(FACTS) or HeadFacts(environ)
         request = environ[REQUEST] = Request(environ, self._terms, facts)
-        if facts.hosts is not self.gateway.hosts:
-            try:
-                self.gateway.hosts.check(facts.host)
-            except HostRefused as error:
-                self.refuse(request, error, dialect_of(request.path))
-                self._count(request)
-                return _handled(environ, request)
-            facts.hosts = self.gateway.hosts
-            facts.cors = self.gateway.cors.headers(facts.headers.get("origin"))
-        answer = self._falcon(environ, start_response)
-        self._count(request)
-        return _handled(environ, request) if request.sink.started or request.sink.gone else answer
+        if facts.hosts is self.gateway.hosts or self._lets_in(request):
+            self._falcon(environ, start_response)
+        if request.route is None:
+            self.counter(dialect_of(request.path), "none", request.sink.status).n += 1
+        if request.sink.closing and CLIENT not in environ:  # a gunicorn that is not ours is told to go no further
+            raise BrokenPipeError(errno.EPIPE, "the connection has ended with this answer")
+        return ALREADY_HANDLED
+
+    def _lets_in(self, request: Request) -> bool:
+        """Whether the host is one of ours; else that is said."""
+        facts, hosts = request.facts, self.gateway.hosts
+        try:
+            hosts.check(facts.host)
+        except HostRefused as error:
+            self.refuse(request, error, dialect_of(request.path))
+            return False
+        facts.hosts = hosts
+        facts.cors = self.gateway.cors.headers(facts.headers.get("origin"))
+        return True
 
     def serve(self, request: Request, route: Route, resource: Resource) -> None:
         """Check the API key, run the resource, and turn what it raises into an answer."""
         request.route = route
         try:
             if not route.open:
-                request.api_key = key = self._caller(request.facts)
-                if key is not None and key.limits.has_rates:
-                    request.account = self.gateway.ledger.accounts.get(key.name)
-            if foreign(route, request.headers):
+                facts = request.facts
+                if facts.keys is not self.gateway.keys.mark:
+                    self._find_key(facts)
+                request.api_key, request.account = facts.api_key, facts.account
+            if route.is_shared and foreign(route, request.headers):
                 raise RouteNotFound(method=request.method, path=request.path, remedy=instead_of(request.path))
             resource(self.gateway, request, route)
         except Exception as error:
             self.refuse(request, error, route.dialect)
 
-    def _caller(self, facts: HeadFacts) -> ApiKey | None:
-        """The API key of a head, which the key ring has to find only once, until its keys change."""
+    def _find_key(self, facts: HeadFacts) -> None:
+        """The API key of a head, which the key ring has to find only once, until its keys change; and its account."""
         keys = self.gateway.keys
-        if facts.keys is not keys.mark:
-            facts.api_key = keys.identify(facts.headers)
-            facts.keys = keys.mark
-        return facts.api_key
+        key = facts.api_key = keys.identify(facts.headers)
+        accounts = self.gateway.ledger.accounts
+        facts.account = accounts.get(key.name) if key is not None and key.limits.has_rates else None
+        facts.keys = keys.mark
 
     def refuse(self, request: Request, error: Exception, dialect: str,
                headers: tuple[tuple[str, str], ...] = ()) -> None:
@@ -117,13 +124,9 @@ class Application:
         except ClientGone:
             sink.abort()
 
-    def _count(self, request: Request) -> None:
-        route, sink = request.route, request.sink
-        status = status_class(sink.status) if sink.started else "gone"
-        if route is None:
-            self.gateway.metrics.requests.add(dialect_of(request.path), "none", status)
-        else:
-            self.gateway.metrics.requests.add(route.dialect, route.operation or route.resource, status)
+    def counter(self, dialect: str, operation: str, status: int) -> Count:
+        """What counts the answers of this status to such requests; 0 is that of who left before the answer began."""
+        return self.gateway.metrics.requests.count(dialect, operation, status_class(status) if status else "gone")
 
     def refuse_head(self, client: Any, began: bytes, error: BlazarError) -> None:
         """Answer a request whose head was refused, as far as `began` tells what it was; nothing may follow it."""
@@ -131,19 +134,18 @@ class Application:
         sink = SocketSink(client, closing=True, unread=True, headless=method == "HEAD",
                           write_timeout=self.gateway.write_timeout)
         status, body = self.gateway.dialects[dialect_of(path)].error(error)
-        self.gateway.metrics.requests.add(dialect_of(path), "none", status_class(status))
+        self.counter(dialect_of(path), "none", status).n += 1
         try:
             send_whole(sink, status, [*_pause(error)], body)
         except ClientGone:
             sink.abort()
 
-    def _unrouted(self, req: falcon.Request, resp: falcon.Response, error: Exception, params: dict[str, Any]) -> None:
+    def _unrouted(self, request: Request, resp: Answered, error: Exception, params: dict[str, Any]) -> None:
         """Falcon's error handler: unknown paths, wrong methods, and heads that Falcon itself refuses."""
-        request: Request = req.env[REQUEST]
         headers: tuple[tuple[str, str], ...] = ()
         if isinstance(error, falcon.HTTPMethodNotAllowed):
-            headers = (("Allow", allowed(req.uri_template or "")),)
-            error = MethodRefused(path=request.path, method=request.method, allowed=allowed(req.uri_template or ""))
+            headers = (("Allow", allowed(request.uri_template or "")),)
+            error = MethodRefused(path=request.path, method=request.method, allowed=allowed(request.uri_template or ""))
         elif isinstance(error, falcon.HTTPNotFound):
             error = RouteNotFound(method=request.method, path=request.path, remedy=instead_of(request.path))
         elif isinstance(error, falcon.HTTPError):
@@ -158,22 +160,15 @@ def _pause(error: Exception) -> tuple[tuple[str, str], ...]:
     return (("Retry-After", str(max(1, math.ceil(error.retry_after)))),)
 
 
-def _handled(environ: dict[str, Any], request: Request) -> Iterable[bytes]:
-    """Tell gunicorn that this is answered; a gunicorn that is not ours is told by BrokenPipeError to go no further."""
-    if request.sink.closing and CLIENT not in environ:
-        raise BrokenPipeError(errno.EPIPE, "the connection has ended with this answer")
-    return ALREADY_HANDLED
-
-
-def _door(app: Application, path: str) -> SimpleNamespace:
-    """One path as Falcon wants it: an `on_<method>` for each of its routes."""
-    return SimpleNamespace(**{f"on_{method.lower()}": _responder(app, route, resource_of(route))
-                              for method, route in methods(path).items()})
-
-
 def _responder(app: Application, route: Route, resource: Resource) -> Callable[..., None]:
-    def respond(req: falcon.Request, resp: falcon.Response, **params: str) -> None:
-        app.serve(req.env[REQUEST], route, resource)
+    counts: dict[int, Count] = {}
+
+    def respond(req: Request, resp: Answered, **params: str) -> None:
+        app.serve(req, route, resource)
+        status = req.sink.status
+        if status not in counts:
+            counts[status] = app.counter(route.dialect, route.operation or route.resource, status)
+        counts[status].n += 1
     return respond
 
 

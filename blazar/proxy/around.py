@@ -6,7 +6,7 @@ from typing import Any
 from blazar.proxy.exchange import ClientGone, Sink
 
 
-class AroundSink:
+class AroundSink(Sink):
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
 
@@ -33,6 +33,15 @@ class AroundSink:
     @closing.setter
     def closing(self, closing: bool) -> None:
         self._sink.closing = closing
+
+    def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
+        self._sink.start(status, headers, raw_chunked=raw_chunked)
+
+    def write(self, data: bytes) -> None:
+        self._sink.write(data)
+
+    def finish(self) -> None:
+        self._sink.finish()
 
     def beat(self, headers: list[tuple[str, str]], data: bytes) -> None:
         self._sink.beat(headers, data)

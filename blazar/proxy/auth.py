@@ -11,8 +11,8 @@ from typing import Any
 
 from blazar.config.tables.api_keys import digest_of, names_of
 from blazar.errors import BlazarError, KeyUnknown, ModelForbidden, OwnerOnly, Unauthenticated
-from blazar.proxy.accounts import NO_LIMITS, Limits
 from blazar.proxy.aliases import spelt
+from blazar.proxy.limits import NO_LIMITS, Limits
 
 
 @dataclass(frozen=True)

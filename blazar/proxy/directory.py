@@ -31,6 +31,8 @@ class Directory:
 
     def replace(self, snapshot: dict[str, Any]) -> None:
         """Take over what the supervisor has just told; the suspects are forgotten with the rest."""
+        self.mark = object()
+        """Another one whenever models, aliases or endpoints may have changed."""
         self.models: dict[str, dict[str, Any]] = snapshot.get("models", {})
         self.aliases: dict[str, str] = snapshot.get("aliases", {})
         self.endpoints = {model: Endpoint.from_dict(plain) for model, plain in snapshot.get("children", {}).items()}

@@ -21,7 +21,6 @@ from blazar.proxy.rows import take_rows
 from blazar.proxy.sse import SseReader
 from blazar.proxy.wire.flow import ChildClosed
 from blazar.proxy.wire.framing import LAST_CHUNK, BadFraming, chunk
-from blazar.proxy.wire.head import Head
 from blazar.proxy.wire.pool import Pool
 from blazar.proxy.wire.relay import Call
 from blazar.telemetry.metrics import Metrics
@@ -29,8 +28,6 @@ from blazar.telemetry.metrics import Metrics
 MAX_CHILD_ERROR = 65536
 """Bytes of a child's error answer that are read for its message."""
 DONE = "[DONE]"
-ANSWERS = ("application/json", "text/event-stream")
-"""Content types of answers that are passed on as they are."""
 MAX_OBJECT = 64 << 20
 """Bytes of the longest JSON answer that is read whole."""
 
@@ -108,20 +105,16 @@ def _watched(exchange: Exchange, call: Call, read: Callable[[Exchange, Call], Re
 
 def pass_on(exchange: Exchange, call: Call) -> Reply:
     """Pass the child's answer on in the exchange's dialect."""
-    if exchange.gathers and _is_stream(call.head):
+    if exchange.gathers and call.head.streams:
         return _gather(exchange, call)
     relays = exchange.dialect.relays and (exchange.reshaping is None or call.head.status != 200)
-    if relays and not (exchange.sink.early and not _is_stream(call.head)):
+    if relays and not (exchange.sink.early and not call.head.streams):
         return _relay(exchange, call)
     if call.head.status != 200 or relays:
         raise _answered_error(exchange, call)
     if exchange.dialect.relays and not exchange.stream:
         return _reshape(exchange, call)
     return _translate(exchange, call) if exchange.stream else _assemble(exchange, call)
-
-
-def _is_stream(head: Head) -> bool:
-    return head.status == 200 and head.fields.get("content-type", "").startswith("text/event-stream")
 
 
 def _say_why(exchange: Exchange, error: Exception) -> None:
@@ -159,15 +152,18 @@ def _relay(exchange: Exchange, call: Call) -> Reply:
     head, sink = call.head, exchange.sink
     if head.status in (400, 500, 501):
         return _refused(exchange, call)
-    kind = head.fields.get("content-type", "application/json")
-    if head.status == 200 and not kind.lower().startswith(ANSWERS):
+    if head.status == 200 and not head.answers:
         raise ChildFailed(model=exchange.model,
-                          reason=f"its answer is {kind[:60]!r}, neither JSON nor a stream of events")
-    headers = [*headers_for(exchange, head.status), overhead(exchange), ("Content-Type", kind)]
-    if head.ends_by_closing and head.status == 200 and not _is_stream(head):
+                          reason=f"its answer is {head.kind[:60]!r}, neither JSON nor a stream of events")
+    headers = [*headers_for(exchange, head.status), overhead(exchange), ("Content-Type", head.kind)]
+    if head.ends_by_closing and head.status == 200 and not head.streams:
         return _believed(exchange, call, headers)
     if head.length is not None:
         headers.append(("Content-Length", str(head.length)))
+        body = call.whole()
+        if body is not None:
+            sink.give(head.status, headers, body)
+            return Reply(head.status)
     sink.start(head.status, headers, raw_chunked=head.chunked)
     try:
         call.relay(sink)
@@ -309,7 +305,7 @@ def _shaped(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:
 def _events(exchange: Exchange, call: Call) -> Iterator[dict[str, Any]]:
     """The child's events. Raises ChildFailed for an error among them, and when the stream breaks off."""
     reader, is_empty = SseReader(), True
-    if not _is_stream(call.head):
+    if not call.head.streams:
         raise ChildFailed(model=exchange.model, reason="its answer is no stream of events")
     with _told_why(exchange):
         for _, payload in call.pieces():

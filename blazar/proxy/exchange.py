@@ -5,58 +5,84 @@ the answer into `exchange.sink`. `Answer` is a whole answer put together from th
 translate.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from blazar.transport import Endpoint
 
+if TYPE_CHECKING:
+    from blazar.proxy.auth import ApiKey
+    from blazar.proxy.wire.relay import Call
 
-class Sink(Protocol):
+
+class Sink:
     """Where the answer goes. `start` is the only writer of heads; nothing may change a header after it."""
 
-    closing: bool
-    """No other request follows on this connection."""
+    @property
+    def closing(self) -> bool:
+        """No other request follows on this connection."""
+        raise NotImplementedError
+
+    @closing.setter
+    def closing(self, closing: bool) -> None:
+        raise NotImplementedError
 
     @property
     def started(self) -> bool:
         """The head was sent, or is ready to be."""
+        raise NotImplementedError
 
     @property
     def status(self) -> int:
         """Of that head; 0 before."""
+        raise NotImplementedError
 
     @property
     def gone(self) -> bool:
         """The client has closed, or half-closed, its side."""
+        raise NotImplementedError
 
     @property
     def early(self) -> bool:
         """The head of a stream has left, with signs of life, before there was anything to answer."""
+        raise NotImplementedError
 
     def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
         """Send the head, unless it left early. With `raw_chunked` the writes that follow carry chunk framing."""
+        raise NotImplementedError
 
     def beat(self, headers: list[tuple[str, str]], data: bytes) -> None:
         """Send a sign of life, the head of a stream before the first; nothing where that would have to wait."""
 
     def write(self, data: bytes) -> None:
         """Send part of the body; raises ClientGone when the client left."""
+        raise NotImplementedError
 
     def flush(self) -> None:
         """Send the head now, where it is held until a body follows."""
 
     def direct(self) -> Any:
         """The wire.client.Client that may be handed the rest of the body as it is, from the event loop, if any."""
+        return None
 
     def departed(self) -> "ClientGone":
         """The client turned out to be gone: no more is sent; what to raise."""
+        return ClientGone()
 
     def finish(self) -> None:
         """End the body cleanly."""
+        raise NotImplementedError
+
+    def give(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        """All of an answer, whose length is the last of its headers: head, body, end."""
+        self.start(status, headers)
+        self.write(body)
+        self.finish()
 
     def abort(self) -> None:
         """End the connection so that the client can tell the body is not whole."""
+        raise NotImplementedError
 
     def watch(self, on_gone: Callable[[], None]) -> None:
         """Until `unwatch`, call `on_gone`, from the event loop, as soon as the client is gone."""
@@ -68,9 +94,7 @@ class Sink(Protocol):
 def send_whole(sink: Sink, status: int, headers: list[tuple[str, str]], body: bytes,
                content_type: str = "application/json") -> None:
     """A whole answer into `sink`: head, body, end."""
-    sink.start(status, [*headers, ("Content-Type", content_type), ("Content-Length", str(len(body)))])
-    sink.write(body)
-    sink.finish()
+    sink.give(status, [*headers, ("Content-Type", content_type), ("Content-Length", str(len(body)))], body)
 
 
 class ClientGone(Exception):
@@ -93,7 +117,7 @@ class Retryable(Exception):
         self.unreachable = unreachable
 
 
-@dataclass
+@dataclass(init=False)
 class Usage:
     """Tokens and times of one answer, as the engine counted them; times in nanoseconds, 0 when unknown."""
 
@@ -106,6 +130,16 @@ class Usage:
     """The engine told no count; this one is a guess."""
     timed: bool = False
     """Its times were told too, which llama.cpp does unasked."""
+
+    def __init__(self, prompt_tokens: int = 0, completion_tokens: int = 0, cached_tokens: int = 0, prompt_ns: int = 0,
+                 completion_ns: int = 0, estimated: bool = False, timed: bool = False) -> None:
+        self.prompt_tokens = prompt_tokens
+        self.completion_tokens = completion_tokens
+        self.cached_tokens = cached_tokens
+        self.prompt_ns = prompt_ns
+        self.completion_ns = completion_ns
+        self.estimated = estimated
+        self.timed = timed
 
 
 @dataclass
@@ -181,26 +215,14 @@ class Translator(Protocol):
         """An in-stream error, after which nothing follows."""
 
 
-@dataclass
 class Exchange:
     """One client request.
 
     `payload` is the parsed body; `body` are the bytes that came, which the OpenAI lane sends on unchanged.
     `upstream_path` and `upstream_body` are what the child gets. Times are CLOCK_MONOTONIC, in seconds, 0 for what has
-    not happened; those of an attempt are of the last one.
+    not happened; those of an attempt are of the last one. What most requests leave as it is stands in the class.
     """
 
-    id: str
-    dialect: Any
-    operation: str
-    """What is asked in that dialect: `chat`, `completions`, `generate`, `messages`, `embeddings` and so on."""
-    asked: str
-    """The model's name as the client wrote it."""
-    stream: bool
-    body: bytes
-    payload: dict[str, Any]
-    upstream_path: str = "/v1/chat/completions"
-    upstream_body: bytes = b""
     method: str = "POST"
     """How the child is asked."""
     gathers: bool = False
@@ -217,7 +239,7 @@ class Exchange:
     """What is to be embedded."""
     num_ctx: int = 0
     """Tokens that the model is to be able to read at least; 0 when the client did not say."""
-    context: list[int] = field(default_factory=list)
+    context: Sequence[int] = ()
     """Tokens of an earlier conversation with which this one goes on."""
     thinks: bool = False
     """The client wants the model to think first."""
@@ -241,11 +263,8 @@ class Exchange:
     """The [[alias]] under which it was asked for, if it was."""
     place: str = ""
     """Which of the model's children this attempt goes to."""
-    api_key: Any = None
-    knobs: dict[str, Any] = field(default_factory=dict)
-    headers: list[tuple[str, str]] = field(default_factory=list)
-    """Headers for the client, complete before dispatch."""
-    sink: Sink = field(init=False, repr=False)
+    api_key: "ApiKey | None" = None
+    sink: Sink
     """Set by the resource, before the first stage."""
     path: str = ""
     """The path of the route table to which the request came."""
@@ -282,10 +301,28 @@ class Exchange:
     """Its answer was made for an identical request."""
     ended_by: Exception | None = None
     """Why the gateway itself ended this exchange, when it did; Retryable when only this attempt."""
-    call: Any = None
-    """The `wire.relay.Call` to the child that is under way, if any."""
+    call: "Call | None" = None
+    """The one to the child that is under way, if any."""
     interrupt: Callable[[], None] | None = None
     """Wakes whoever waits for the child's bytes; set while there is a connection to the child."""
+
+    def __init__(self, id: str, dialect: Any, operation: str, asked: str, stream: bool, body: bytes,
+                 payload: dict[str, Any], upstream_path: str = "/v1/chat/completions",
+                 upstream_body: bytes = b"") -> None:
+        """`operation` is what is asked in that dialect: `chat`, `completions`, `generate`, `messages`, `embeddings` and
+        so on; `asked` the model's name as the client wrote it."""
+        self.id = id
+        self.dialect = dialect
+        self.operation = operation
+        self.asked = asked
+        self.stream = stream
+        self.body = body
+        self.payload = payload
+        self.upstream_path = upstream_path
+        self.upstream_body = upstream_body
+        self.knobs: dict[str, Any] = {}
+        self.headers: list[tuple[str, str]] = []
+        """Headers for the client, complete before dispatch."""
 
     def answer(self, body: bytes, usage: Usage | None = None) -> "Reply":
         """Send `body`, a whole JSON answer, with status 200; `usage` is what it took, where dispatch cannot know."""
@@ -300,7 +337,7 @@ class Exchange:
             self.interrupt()
 
 
-@dataclass
+@dataclass(init=False)
 class Reply:
     """How an exchange ended: status, whether it ran to its end, what it used, and the error that was told inside a
     stream which had begun."""
@@ -309,3 +346,10 @@ class Reply:
     complete: bool = True
     usage: Usage | None = None
     error: Exception | None = None
+
+    def __init__(self, status: int, complete: bool = True, usage: Usage | None = None,
+                 error: Exception | None = None) -> None:
+        self.status = status
+        self.complete = complete
+        self.usage = usage
+        self.error = error

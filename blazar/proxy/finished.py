@@ -3,6 +3,8 @@
 from collections import deque
 from typing import Any
 
+from blazar.proxy.json import loads
+
 MOST = 512
 """Requests that are kept. A line has names and numbers only, each of a limited length, so all take a MiB at most."""
 
@@ -11,18 +13,19 @@ class Finished:
     """To add one is to append to a ring."""
 
     def __init__(self, most: int = MOST) -> None:
-        self._ring: deque[tuple[dict[str, Any], str]] = deque(maxlen=most)
+        self._ring: deque[tuple[bytes, str]] = deque(maxlen=most)
 
-    def add(self, line: dict[str, Any], path: str) -> None:
-        """Keep the audit line of a request to `path`; nobody changes it any more."""
+    def add(self, line: bytes, path: str) -> None:
+        """Keep the audit line of a request to `path`. It is read only if somebody looks."""
         self._ring.append((line, path))
 
     def last(self, count: int, key: str | None) -> list[dict[str, Any]]:
         """The newest ones, at most `count`, of the API key of that name, or of all for None; the newest first."""
         found: list[dict[str, Any]] = []
-        for line, path in reversed(self._ring):
+        for written, path in reversed(self._ring):
             if len(found) >= count:
                 break
+            line = loads(written)
             if key is None or line["key"] == key:
                 found.append({**line, "path": path})
         return found

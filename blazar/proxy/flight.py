@@ -31,8 +31,8 @@ class Landing:
 class Flight(AroundSink):
     """The leader's sink while others follow."""
 
-    started = False  # of the answer, whether or not the leader's client is there to get it
-    status = 0
+    started: bool = False  # of the answer, whether or not the leader's client is there to get it
+    status: int = 0
 
     def __init__(self, leader: Exchange) -> None:
         super().__init__(leader.sink)

@@ -172,11 +172,12 @@ class Gateway:
 
     def answering(self, names: frozenset[str], operation: str = "") -> Forward:
         """The named stages around what sends such an operation, strung together once and not for each request."""
-        if (names, operation) not in self._answering:
+        found = self._answering.get((names, operation))
+        if found is None:
             send = self.dispatch.send
             last = GoingOn(self.dispatch.fetch, send).__call__ if operation == "generate" else send
-            self._answering[names, operation] = self.pipeline(names, last)
-        return self._answering[names, operation]
+            found = self._answering[names, operation] = self.pipeline(names, last)
+        return found
 
     def tls(self) -> Any:
         """The ssl.SSLContext with which the settings want clients received; None for plain HTTP.

@@ -4,6 +4,7 @@ An answer's context are the tokens of its prompt, as the model's template makes 
 brings one is sent to the child as a plain completion of these tokens and of its own prompt.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from blazar.errors import ChildFailed, ChildRefused, ChildSilent
@@ -37,7 +38,7 @@ class GoingOn:
         finally:
             exchange.upstream_path, exchange.upstream_body = asked  # another attempt begins with them
 
-    def _tokens(self, exchange: Exchange, chat: bytes, before: list[int], text: str) -> list[int] | None:
+    def _tokens(self, exchange: Exchange, chat: bytes, before: Sequence[int], text: str) -> list[int] | None:
         """The tokens after the answer `text`; None when the child does not tell them: the answer counts more."""
         sent = exchange.upstream_path, exchange.upstream_body, exchange.sent
         try:

@@ -1,6 +1,6 @@
 """`HeadFacts`: what the head of a request tells, but for its length.
 
-A client sends the same head again and again over its connection, and what follows from it is worked out once
+Clients send the same head again and again, over one connection or many, and what follows from it is worked out once
 (wire/familiar.py).
 """
 
@@ -36,11 +36,17 @@ class HeadFacts:
         self.given_id = given if given is not None and _REQUEST_ID.fullmatch(given) else None
         """The id that the client has chosen for this request."""
         self.knobs = {name: value for name, value in headers.items() if name.startswith(KNOB_PREFIX)}
-        self.coding = headers.get("content-encoding", "").strip().lower()
+        coding = headers.get("content-encoding", "").strip().lower()
+        self.coding = coding if coding != "identity" else ""
         self.chunked = "HTTP_TRANSFER_ENCODING" in environ
-        self.expects: bool = environ.get(EXPECTS, "").lower() == "100-continue"
         self.old = environ.get("SERVER_PROTOCOL") == "HTTP/1.0"
+        self.expects: bool = environ.get(EXPECTS, "").lower() == "100-continue" and not self.old
+        """The client waits for a word before it sends its body."""
+        self.demands = bool(self.coding) or self.expects
+        """The body needs more than to be read."""
         self.closing = "close" in headers.get("connection", "").lower()
+        self.headless = self.method == "HEAD"
+        """The answer is to have no body."""
         self.hosts: Any = None
         """The `HostCheck` that has let the host in."""
         self.cors: tuple[tuple[str, str], ...] = ()
@@ -48,6 +54,8 @@ class HeadFacts:
         self.keys: Any = None
         """The mark of the key ring when it found the API key, so that it looks again once its keys are others."""
         self.api_key: Any = None
+        self.account: Any = None
+        """The `Account` of that key, where it has limits which answers tell of."""
 
 
 def _headers(environ: dict[str, Any]) -> dict[str, str]:

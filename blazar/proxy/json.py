@@ -17,6 +17,8 @@ except ImportError:
     orjson = None  # type: ignore[assignment]
 
 MAX_DEPTH = 128
+NEVER_DEEP = 2 * MAX_DEPTH
+"""Bytes of a text in which nothing can be nested deeper."""
 MAX_DIGITS = 4300
 COUNTED = 4096
 """Bytes up to which a text is counted through; in a longer one, to look for the next is many times faster."""
@@ -35,15 +37,16 @@ def loads(body: bytes | str) -> Any:
     """
     if isinstance(body, str):
         body = body.encode(errors="replace")
-    body = body.removeprefix(BOM)
-    if orjson is not None:
-        try:
-            value = orjson.loads(body)
-        except orjson.JSONDecodeError:
-            return _read(body)
-        few = len(body) < COUNTED and body.count(b"[") + body.count(b"{") <= MAX_DEPTH
-        return value if few else _shallow(value, body)
-    return _read(body)
+    if orjson is None:
+        return _read(body)
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:  # its word for a byte order mark, too
+        return _read(body)
+    size = len(body)
+    if size <= NEVER_DEEP or (size < COUNTED and body.count(b"[") + body.count(b"{") <= MAX_DEPTH):
+        return value
+    return _shallow(value, body)
 
 
 def load_object(body: bytes) -> dict[str, Any]:
@@ -86,6 +89,7 @@ def name_of(value: Any) -> str:
 
 def _read(body: bytes) -> Any:
     """What the standard library makes of `body`."""
+    body = body.removeprefix(BOM)
     if not body.strip():
         raise BadJson("it is empty")
     try:

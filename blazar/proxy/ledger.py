@@ -41,8 +41,6 @@ class Ledger:
         self._lost: set[str] = set()
         self._exchanges: dict[int, Exchange] = {}
         self._closing: Exception | None = None
-        self.revision = 0
-        """Grows with every change of a count, so that a reporter knows whether there is news."""
 
     # -- leases ------------------------------------------------------------------------------------
 
@@ -54,16 +52,22 @@ class Ledger:
         """
         if confirmed_at is not None:
             self._lost.discard(child_id)
-        drain = self._drains.get(child_id)
-        if drain is not None:
-            if confirmed_at is None or drain.since >= confirmed_at:
+        if child_id in self._drains:
+            if confirmed_at is None or self._drains[child_id].since >= confirmed_at:
                 return False
             del self._drains[child_id]
-        self._touch(child_id, +1)
+        count = self._counts.get(child_id)
+        if count is None:
+            count = self._counts[child_id] = _Count()
+        count.in_flight += 1
+        count.last_used = self._clock()
         return True
 
     def give_back(self, child_id: str) -> None:
-        if self._touch(child_id, -1).in_flight == 0 and child_id in self._drains:
+        count = self._counts[child_id]
+        count.in_flight -= 1
+        count.last_used = self._clock()
+        if child_id in self._drains and count.in_flight == 0:
             self._acknowledge(self._drains[child_id])
 
     def drain(self, child_id: str, acknowledge: Callable[[], None]) -> None:
@@ -89,15 +93,6 @@ class Ledger:
                 del self._counts[child_id]
                 self._drains.pop(child_id, None)
                 self._lost.discard(child_id)
-
-    def _touch(self, child_id: str, step: int) -> _Count:
-        count = self._counts.get(child_id)
-        if count is None:
-            count = self._counts[child_id] = _Count()
-        count.in_flight += step
-        count.last_used = self._clock()
-        self.revision += 1
-        return count
 
     @staticmethod
     def _acknowledge(drain: _Drain) -> None:

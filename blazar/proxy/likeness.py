@@ -41,9 +41,9 @@ class Likeness:
             return Reply(200)
 
         inner = Exchange(id=exchange.id, dialect=exchange.dialect, operation="embed", asked=model, stream=False,
-                         body=b"", payload={}, model=model, needs="embedding", inputs=Inputs([text]),
-                         api_key=exchange.api_key, started=exchange.started)
-        inner.sink = exchange.sink
+                         body=b"", payload={})
+        inner.model, inner.needs, inner.inputs = model, "embedding", Inputs([text])
+        inner.api_key, inner.started, inner.sink = exchange.api_key, exchange.started, exchange.sink
         exchange.interrupt = lambda: inner.end(exchange.ended_by) if exchange.ended_by is not None else None
         try:
             if exchange.ended_by is None:

@@ -10,11 +10,12 @@ from typing import Any
 
 from blazar.proxy.exchange import Exchange, Usage
 from blazar.proxy.json import BadJson, loads
-from blazar.telemetry.metrics import Series
+from blazar.telemetry.metrics import MANY, Series
 
 KEPT = 4096
 """Bytes at the end of an answer in which its counts are looked for."""
-TWICE_KEPT = 2 * KEPT
+PIECES = 64
+"""Pieces, each no longer than that, that wait to be joined to them."""
 EVENT_ENDS = (b"\n\n", b"\r\n\r\n")
 MOST = (1 << 63) - 1
 """The largest count that is told: clients read 64-bit integers."""
@@ -33,57 +34,101 @@ _FINISHED = re.compile(rb'(?:^|[\r\n])data:\s*(?:\[DONE\]|\{"error")|"finish_rea
 _FLAT = re.compile(rb"\s*:\s*(\{[^{}]*\})")
 _NESTED = re.compile(rb"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})")
 _COUNTS = (("usage", b'"usage"'), ("timings", b'"timings"'))
+# The object as engines write it nearly always; any other is read as JSON.
+_USAGE = re.compile(rb"""
+    "usage":\ ?\{
+    (?: "prompt_tokens":\ ?(N),\ ?"completion_tokens":\ ?(N) | "completion_tokens":\ ?(N),\ ?"prompt_tokens":\ ?(N) )
+    ,\ ?"total_tokens":\ ?N (?: ,\ ?"prompt_tokens_details":\ ?\{"cached_tokens":\ ?(N)\} )? \}
+    """.replace(b"N", rb"(?:0|[1-9]\d{0,8})"), re.VERBOSE)
 
 
 class Meter:
     """One attempt's answer. `gaps` takes the time between the pieces of a stream."""
 
+    heard = 0.0
+    """When the last piece came."""
+    _series: Series | None = None
+    _gaps: list[float] | None = None
+    """Its fresh values."""
+    _kept = b""
+    """The end of what was looked at."""
+    _events = 0
+    """In all of that."""
+
     def __init__(self, gaps: Series | None = None) -> None:
-        self.heard = 0.0
-        """When the last piece came."""
-        self.events = 0
-        self._gaps = gaps
-        self._kept = bytearray()
+        self._pieces: list[bytes] = []
+        """What came after it."""
+        if gaps is not None:
+            self._series, self._gaps = gaps, gaps.fresh
 
     def add(self, payload: bytes, now: float) -> None:
-        if self._gaps is not None:
-            if self.heard:
-                self._gaps.observe(now - self.heard)
-            self.events += payload.count(b"\n\n") or payload.count(b"\r\n\r\n")
+        if self._gaps is not None and self.heard:
+            self._gaps.append(now - self.heard)
         self.heard = now
-        kept = self._kept
-        kept += payload
-        if len(kept) > TWICE_KEPT:
-            del kept[:-KEPT]
+        pieces = self._pieces
+        pieces.append(payload)
+        if len(pieces) >= PIECES or len(payload) > KEPT:
+            self._end()
+
+    def _end(self) -> bytes:
+        """The end of what has passed."""
+        pieces = self._pieces
+        if pieces:
+            fresh = b"".join(pieces)
+            pieces.clear()
+            self._kept = (self._kept + fresh if len(fresh) < KEPT else fresh)[-KEPT:]
+            if self._series is not None:
+                self._events += fresh.count(b"\n\n") or fresh.count(b"\r\n\r\n")
+                if len(self._series.fresh) >= MANY:
+                    self._series.settle()
+        return self._kept
+
+    @property
+    def events(self) -> int:
+        """Events of a stream that have passed."""
+        self._end()
+        return self._events
 
     @property
     def between_events(self) -> bool:
         """Nothing has passed, or the last event of a stream is whole."""
-        return not self._kept or self._kept.endswith(EVENT_ENDS)
+        end = self._end()
+        return not end or end.endswith(EVENT_ENDS)
 
     @property
     def finished(self) -> bool:
         """A stream has said that it is over: with a last event, a reason why it ends, or an error."""
-        return _FINISHED.search(self._kept) is not None
+        return _FINISHED.search(self._end()) is not None
 
     def counts(self) -> Usage | None:
         """What the child says of its answer; None when it says nothing."""
-        end = bytes(self._kept[-KEPT:])
-        for name, key in _COUNTS:
-            place = end.rfind(key)
-            if place < 0:
+        end = self._end()
+        place = end.rfind(b'"usage"')
+        told = _USAGE.match(end, place) if place >= 0 else None
+        if told is None:
+            return _read_counts(end)
+        prompt, completion, completion_first, prompt_then, cached = told.groups()
+        return Usage(int(prompt or prompt_then), int(completion or completion_first), int(cached) if cached else 0,
+                     timed=end.find(b'"timings"', told.end()) >= 0)  # where llama.cpp puts them
+
+
+def _read_counts(end: bytes) -> Usage | None:
+    """The counts in any other form."""
+    for name, key in _COUNTS:
+        place = end.rfind(key)
+        if place < 0:
+            continue
+        found = _FLAT.match(end, place + len(key)) or _NESTED.match(end, place + len(key))
+        if found is not None:
+            try:
+                told = loads(found[1])
+            except BadJson:
                 continue
-            found = _FLAT.match(end, place + len(key)) or _NESTED.match(end, place + len(key))
-            if found is not None:
-                try:
-                    told = loads(found[1])
-                except BadJson:
-                    continue
-                usage = Usage()
-                take_counts(usage, {name: told})
-                usage.timed = name == "timings" or end.rfind(b'"timings"') >= 0
-                return usage
-        return None
+            usage = Usage()
+            take_counts(usage, {name: told})
+            usage.timed = name == "timings" or b'"timings"' in end
+            return usage
+    return None
 
 
 def estimated(exchange: Exchange, completion_tokens: int) -> Usage:
@@ -94,27 +139,31 @@ def estimated(exchange: Exchange, completion_tokens: int) -> Usage:
 def prompt_estimate(exchange: Exchange) -> int:
     """Tokens that the prompt may have: by its bytes, and no more than the model can read at once."""
     tokens = len(exchange.body) // BYTES_A_TOKEN
-    return min(tokens, exchange.context_length) if exchange.context_length and exchange.inputs is None else tokens
+    readable = exchange.context_length
+    return readable if tokens > readable > 0 and exchange.inputs is None else tokens
 
 
 def expected_tokens(exchange: Exchange) -> int:
     """Tokens that a request may use: its prompt, and what it allows for the answer."""
     if exchange.operation in COUNTED or (exchange.knobs and exchange.knobs.get("load_only")):
         return 0
+    tokens, readable = prompt_estimate(exchange), exchange.context_length
     if exchange.inputs is not None:
-        return prompt_estimate(exchange)
-    payload, readable = exchange.payload, exchange.context_length
+        return tokens
+    payload, limit = exchange.payload, exchange.answer_limit
     answers = (_positive(payload["n"]) or 1) if "n" in payload else 1
-    limit = exchange.answer_limit if exchange.answer_limit > 0 else _most_completion(payload) or UNLIMITED_COMPLETION
-    expected = prompt_estimate(exchange) + answers * limit
-    return expected if not readable or expected < answers * readable else answers * readable
+    expected = tokens + answers * (limit if limit > 0 else _most_completion(payload) or UNLIMITED_COMPLETION)
+    most = answers * readable
+    return expected if expected < most or not readable else most
 
 
 def _most_completion(payload: dict[str, Any]) -> int:
     """The limit that the request sets to its answer, in any dialect; 0 when it sets none."""
     for name in LIMITS:
-        if name in payload and (limit := _positive(payload[name])):
-            return limit
+        if name in payload:
+            limit = payload[name]
+            if isinstance(limit, int) and limit > 0:
+                return limit
     options = payload.get("options")
     return _positive(options.get("num_predict")) if isinstance(options, dict) else 0
 

@@ -4,10 +4,10 @@ Only keys with such limits have them. Ollama knows none of its own, so its clien
 """
 
 import math
-import time
+from collections.abc import Callable
 
-from blazar.proxy.accounts import Account
 from blazar.proxy.dialects.times import rfc3339
+from blazar.proxy.limits import Left, Limits, to_midnight
 from blazar.proxy.sliding import WINDOW
 
 Header = tuple[str, str]
@@ -21,35 +21,47 @@ MINUTE = "1m0s"
 _REQUESTS_IN_A_MINUTE, _TOKENS_IN_A_MINUTE = (RESET_REQUESTS, MINUTE), (RESET_TOKENS, MINUTE)
 
 
-def rate_headers(account: Account, dialect: str, counted: bool = False) -> list[Header]:
-    """The headers for an answer in this dialect.
+class RateHeaders:
+    """The headers for one API key, with what never changes in them."""
 
-    `counted`: to a request that was let in at this moment. What it takes is there again in a minute, which needs no
-    reckoning.
-    """
-    headers: list[Header] = []
-    limits, ours = account.limits, dialect == "anthropic"
-    requests, limit, tokens, of_day = account.left()
-    if limits.rpm is not None:
-        reset = WINDOW if counted else account.requests_reset()
-        headers += ((LIMIT_REQUESTS, str(limits.rpm)), (LEFT_REQUESTS, str(requests)),
-                    _REQUESTS_IN_A_MINUTE if counted else (RESET_REQUESTS, duration(reset)))
-        if ours:
-            headers += _anthropic("requests", limits.rpm, requests, reset)
-    if limit:
-        slides = counted and not of_day
-        reset = WINDOW if slides else account.tokens_reset(of_day)
-        headers += ((LIMIT_TOKENS, str(limit)), (LEFT_TOKENS, str(tokens)),
-                    _TOKENS_IN_A_MINUTE if slides else (RESET_TOKENS, duration(reset)))
-        if ours:
-            headers += _anthropic("tokens", limit, tokens, reset)
-    return headers
+    def __init__(self, limits: Limits, wall: Callable[[], float]) -> None:
+        self._wall = wall
+        self._rpm, self._tpm, self._daily = (
+            (name, str(limit)) if limit is not None else None for name, limit in
+            ((LIMIT_REQUESTS, limits.rpm), (LIMIT_TOKENS, limits.tpm), (LIMIT_TOKENS, limits.daily_tokens)))
 
+    def of(self, left: Left, dialect: str, resets: tuple[float, float] | None = None) -> list[Header]:
+        """Those for an answer in this dialect, when this is left.
 
-def _anthropic(of: str, limit: int, left: int, reset: float) -> tuple[Header, ...]:
-    names = _ANTHROPIC[of]
-    return ((names[0], str(limit)), (names[1], str(left)),
-            (names[2], rfc3339(float(math.ceil(time.time() + reset)))))
+        `resets` are the seconds until all of a minute's requests and tokens are there again; None for a request that
+        was let in at this moment. What it takes is there again in a minute, which needs no reckoning.
+        """
+        requests, tokens, of_day = left
+        headers: list[Header] = []
+        if self._rpm is not None:
+            headers += (self._rpm, (LEFT_REQUESTS, str(requests)),
+                        _REQUESTS_IN_A_MINUTE if resets is None else (RESET_REQUESTS, duration(resets[0])))
+        limit = self._daily if of_day else self._tpm
+        if limit is not None:
+            headers += (limit, (LEFT_TOKENS, str(tokens)),
+                        _TOKENS_IN_A_MINUTE if resets is None and not of_day else
+                        (RESET_TOKENS, duration(self._tokens_reset(of_day, resets))))
+        if dialect == "anthropic":
+            if self._rpm is not None:
+                headers += self._anthropic("requests", self._rpm, requests, resets[0] if resets else WINDOW)
+            if limit is not None:
+                headers += self._anthropic("tokens", limit, tokens, self._tokens_reset(of_day, resets))
+        return headers
+
+    def _tokens_reset(self, of_day: bool, resets: tuple[float, float] | None) -> float:
+        if of_day:
+            return to_midnight(self._wall())
+        return resets[1] if resets else WINDOW
+
+    def _anthropic(self, of: str, limit: Header, left: int, reset: float) -> tuple[Header, ...]:
+        names = _ANTHROPIC[of]
+        return ((names[0], limit[1]), (names[1], str(left)),
+                (names[2], rfc3339(float(math.ceil(self._wall() + reset)))))
 
 
 def duration(seconds: float) -> str:

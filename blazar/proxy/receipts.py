@@ -20,10 +20,14 @@ def overhead(exchange: Exchange, heard: float = 0.0) -> tuple[str, str]:
     nor is what follows the first byte.
     """
     now = time.monotonic()
-    before = exchange.sent - exchange.started - (exchange.load_ns + exchange.queue_ns) / 1e9
+    taken = exchange.sent - exchange.started - (exchange.load_ns + exchange.queue_ns) / 1e9
+    if taken < 0.0:
+        taken = 0.0
+    if heard:
+        taken += now - heard
     exchange.first_byte = now
-    exchange.overhead = max(0.0, before) + (now - heard if heard else 0.0)
-    return (OVERHEAD, f"{exchange.overhead * 1000:.3f}")
+    exchange.overhead = taken
+    return (OVERHEAD, f"{taken * 1000:.3f}")
 
 
 def headers_for(exchange: Exchange, status: int) -> list[tuple[str, str]]:

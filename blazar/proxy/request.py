@@ -1,9 +1,9 @@
 """`Request`: one HTTP request as a resource sees it: its head, its body once somebody reads it, and its sink."""
 
 import math
-import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from random import getrandbits
 from typing import Any
 
 from gunicorn.http.errors import NoMoreData, ParseException
@@ -13,7 +13,6 @@ from blazar.proxy import greens
 from blazar.proxy.exchange import ClientGone, send_whole
 from blazar.proxy.forwarded import Proxies
 from blazar.proxy.head_facts import HeadFacts
-from blazar.proxy.rates import rate_headers
 from blazar.proxy.wire.client import READ_TIMEOUT
 from blazar.proxy.wire.framing import BadFraming
 from blazar.proxy.wire.lean import CLIENT
@@ -27,6 +26,18 @@ READ_SIZE = 1 << 18
 """Bytes of a body that are read at once."""
 MOST_PIECES = 2048
 """Pieces of a body that are kept as they came: one that is sent without pauses has fewer."""
+
+
+class Ids:
+    """Ids for requests that bring none; nobody needs to be kept from guessing them."""
+
+    def __init__(self) -> None:
+        self._beginning = f"req_{getrandbits(64):016x}"
+        self._next = 100_000_000
+
+    def new(self) -> str:
+        self._next += 1
+        return self._beginning + str(self._next)[-8:]
 
 
 @dataclass(frozen=True)
@@ -43,10 +54,24 @@ class Terms:
     """Seconds for which it may pause within its body."""
     pace: Callable[[], None] = lambda: None
     draining: Callable[[], bool] = lambda: False
+    ids: Ids = field(default_factory=Ids)
 
 
 class Request:
-    """Reads from the WSGI environ; writes to the client's own socket."""
+    """Reads from the WSGI environ; writes to the client's own socket. Falcon takes it for its own kind of request."""
+
+    api_key: Any = None
+    account: Any = None
+    """The `Account` of its API key, where that has limits which answers tell of."""
+    route: Any = None
+    """The row of the route table, once it is found."""
+    background: bool = False
+    """No client waits for its answer."""
+    _timed: bool = False
+    """The connection of its client keeps no time of reads."""
+    is_websocket: bool = False
+    """What Falcon asks besides; and what it tells, the path of the route table."""
+    uri_template: str | None = None
 
     def __init__(self, environ: dict[str, Any], terms: Terms, facts: HeadFacts | None = None, sink: Any = None) -> None:
         """With a `sink` the answer goes there, and not to the client of the environ, which may then have none."""
@@ -55,24 +80,20 @@ class Request:
         self.method = facts.method
         self.path = facts.path
         self.headers = facts.headers
-        self.id = facts.given_id or new_id()
-        self.api_key: Any = None
-        self.account: Any = None
-        """The `Account` of its API key, where that has limits which answers tell of."""
-        self.route: Any = None
-        """The row of the route table, once it is found."""
-        self._input = environ["wsgi.input"].read
-        self._length = int(environ.get("CONTENT_LENGTH") or 0)
+        self.id = facts.given_id or terms.ids.new()
+        self._read = environ["wsgi.input"].read
+        self._length = length = int(environ.get("CONTENT_LENGTH") or 0)
         self._terms = terms
-        client = environ.get(CLIENT)
-        self._waits_itself = client is not None
-        """Its client's connection keeps the time of reads."""
-        self.background = sink is not None
-        """No client waits for its answer."""
-        self.sink: SocketSink = sink or SocketSink(
-            client or StockClient(environ["gunicorn.socket"]), old=facts.old, closing=facts.closing,
-            unread=self._length > 0 or facts.chunked, headless=facts.method == "HEAD",
-            write_timeout=terms.write_timeout, draining=terms.draining)
+        if sink is None:
+            client = environ.get(CLIENT)
+            if client is None:
+                self._timed = True
+                client = StockClient(environ["gunicorn.socket"])
+            sink = SocketSink(client, facts.closing, length > 0 or facts.chunked, facts.old, facts.headless,
+                              terms.draining, terms.write_timeout)
+        else:
+            self.background = self._timed = True
+        self.sink: SocketSink = sink
 
     @property
     def query(self) -> str:
@@ -101,8 +122,9 @@ class Request:
         """The whole body. Raises BodyTooLarge, CodingRefused, RequestStalled and RequestRefused, or ClientGone when the
         client left before its end."""
         limit = self._terms.max_body
-        self._begin_body(limit)
-        data = self._read()
+        if self._length > limit or self.facts.demands:
+            self._begin_body(limit)
+        data = self._next()
         if not data or len(data) != self._length:
             data = self._gathered(data, limit)
         self.sink.unread = False
@@ -122,16 +144,16 @@ class Request:
     def pieces(self) -> Iterator[bytes]:
         """The body as it comes, however long; raises what `body` raises."""
         self._begin_body(math.inf)
-        yield from self._rest(self._read(), math.inf)
+        yield from self._rest(self._next(), math.inf)
         self.sink.unread = False
 
     def _begin_body(self, limit: float) -> None:
         facts = self.facts
-        if facts.coding not in ("", "identity"):
+        if facts.coding:
             raise CodingRefused(coding=facts.coding[:40])
         if self._length > limit:
             raise self._too_large()
-        if facts.expects and self.sink.unread and not facts.old:
+        if facts.expects and self.sink.unread:
             self.sink.interim(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _rest(self, data: bytes, limit: float) -> Iterator[bytes]:
@@ -146,17 +168,16 @@ class Request:
                 break
             if size > READ_SIZE:
                 self._terms.pace()  # bytes that are there already are read without waiting
-            data = self._read()
+            data = self._next()
         if size < self._length:
             raise ClientGone
 
-    def _read(self) -> bytes:
-        read = self._input
+    def _next(self) -> bytes:
         try:
-            if self._waits_itself:
-                return read(READ_SIZE)
+            if not self._timed:
+                return self._read(READ_SIZE)
             with greens.Timeout(self._terms.read_timeout, TimeoutError("the client does not send")):
-                return read(READ_SIZE)
+                return self._read(READ_SIZE)
         except TimeoutError as error:
             raise RequestStalled(part="body", limit=format_duration(self._terms.read_timeout)) from error
         except (NoMoreData, ConnectionError) as error:
@@ -172,7 +193,7 @@ class Request:
     def own_headers(self) -> list[tuple[str, str]]:
         """The headers that every answer carries."""
         if self.account is not None:
-            return [*self.plain_headers(), *rate_headers(self.account, self.route.dialect)]
+            return [*self.plain_headers(), *self.account.headers(self.route.dialect)]
         return self.plain_headers()
 
     def plain_headers(self) -> list[tuple[str, str]]:
@@ -181,8 +202,3 @@ class Request:
 
     def _too_large(self) -> BodyTooLarge:
         return BodyTooLarge(limit=format_bytes(self._terms.max_body))
-
-
-def new_id() -> str:
-    """An id for a request that brought none; nobody needs to be kept from guessing it."""
-    return f"req_{random.getrandbits(96):024x}"

@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from blazar.proxy.pipeline import ASKING, COUNTING, GENERATION, UNLOADING
@@ -21,6 +22,11 @@ class Route:
     stages: frozenset[str] = frozenset()
     open: bool = False
     """Answers without an API key even when keys are configured."""
+
+    @cached_property
+    def is_shared(self) -> bool:
+        """Whether Anthropic's clients take its path for something of Anthropic's own."""
+        return self.path.startswith("/v1/files")
 
 
 ROUTES = (
@@ -138,4 +144,4 @@ def spoken(dialect: str, headers: Mapping[str, str]) -> str:
 
 def foreign(route: Route, headers: Mapping[str, str]) -> bool:
     """Whether this is a request of Anthropic's clients for what they take for something of Anthropic's own."""
-    return route.path.startswith("/v1/files") and spoken(route.dialect, headers) != route.dialect
+    return route.is_shared and spoken(route.dialect, headers) != route.dialect

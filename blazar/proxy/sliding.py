@@ -17,62 +17,78 @@ def step_at(now: float) -> int:
 
 
 class SlidingWindow:
-    """The sum of the amounts of the last WINDOW seconds, with a place for each step, so that it does not grow."""
+    """The sum of the amounts of the last WINDOW seconds, with a place for each step, so that it does not grow.
+
+    What comes in the step under way is added to `sum` alone, and gets its place when that step is over.
+    """
 
     def __init__(self) -> None:
+        self.sum = 0
+        """All that counts in the step under way."""
+        self._placed = 0
+        """As much of it as has its place."""
         self._amounts = array("q")
         """By step, round and round; there are none before the first amount."""
+        self._step = -1
+        """The one under way: that to which it was moved last."""
         self._first, self._last = 0, -1
         """The steps between which amounts stand."""
-        self._total = 0
+
+    def move(self, step: int) -> None:
+        """Let this be the step under way, if it is later than the one that is."""
+        if step > self._step:
+            if self.sum != self._placed:
+                self._place(self._step, self.sum - self._placed)
+            self._step = step
+            oldest = step - SPAN
+            if self._first < oldest:
+                self._drop(oldest)
 
     def add(self, step: int, amount: int) -> None:
         """Count what came in that step: a new one, or one for which there is still a place."""
-        if step != self._last and not self._reach(step):
-            return
-        self._amounts[step % PLACES] += amount
-        self._total += amount
-
-    def _reach(self, step: int) -> bool:
-        """Whether there is a place for this step now."""
-        if not self._amounts:
-            self._amounts = array("q", bytes(8 * PLACES))
-        if step > self._last:
-            self._drop(step - SPAN)
-            self._last = step
-        elif step < self._last - SPAN:
-            return False
-        elif step < self._first:
-            self._first = step
-        return True
+        self.move(step)
+        if step == self._step:
+            self.sum += amount
+        elif step >= self._step - SPAN:
+            self.sum += amount
+            self._place(step, amount)
 
     def total(self, now: float) -> int:
-        oldest = int(now * STEPS) - SPAN
-        if self._first < oldest:
-            self._drop(oldest)
-        return self._total
+        """The sum at a moment that is not before the step under way."""
+        self.move(step_at(now))
+        return self.sum
 
     def clears(self, now: float) -> float:
         """Seconds until nothing counts any more, of what has come so far."""
-        return max(0.0, (self._last + SPAN + 1) / STEPS - now) if self.total(now) else 0.0
+        if not self.total(now):
+            return 0.0
+        last = self._last if self.sum == self._placed else self._step
+        return max(0.0, (last + SPAN + 1) / STEPS - now)
 
     def wait(self, now: float, most: int) -> float:
         """Seconds until the sum is no more than `most`."""
         left = self.total(now)
-        for step in range(self._first, self._last + 1):
-            if left <= most:
-                break
+        if left <= most:
+            return 0.0
+        for step in range(self._first, self._last + 1) if self._placed else ():
             left -= self._amounts[step % PLACES]
             if left <= most:
                 return max(0.0, (step + SPAN + 1) / STEPS - now)
-        return 0.0
+        return max(0.0, (self._step + SPAN + 1) / STEPS - now) if most >= 0 else 0.0
+
+    def _place(self, step: int, amount: int) -> None:
+        if not self._amounts:
+            self._amounts = array("q", bytes(8 * PLACES))
+        self._amounts[step % PLACES] += amount
+        self._placed += amount
+        self._last = max(self._last, step)
 
     def _drop(self, oldest: int) -> None:
         """Take out what stands before step `oldest`."""
-        while self._total and self._first < oldest:
+        while self._placed and self._first < oldest:
             place = self._first % PLACES
-            self._total -= self._amounts[place]
-            self._amounts[place] = 0
+            amount, self._amounts[place] = self._amounts[place], 0
+            self._placed -= amount
+            self.sum -= amount
             self._first += 1
-        if self._first < oldest:
-            self._first = oldest
+        self._first = max(self._first, oldest)

@@ -38,7 +38,7 @@ class Supervisor:
         self._directory = directory
         self._ledger = ledger
         self._link: Link | None = None
-        self._reported = -1
+        self._reported: Any = None
         self._numbers = itertools.count(1)
         self._jobs: weakref.WeakValueDictionary[int, Job] = weakref.WeakValueDictionary()
         self.on_stopping: Callable[[float], None] = lambda grace: None
@@ -171,9 +171,10 @@ class Supervisor:
             return
         self._link.note("beat")
         usage = self._ledger.accounts.take_news()
-        if usage or self._ledger.revision != self._reported:
-            self._reported = self._ledger.revision
-            self._link.note("report", children=self._ledger.children(), usage=usage)
+        children = self._ledger.children()
+        if usage or children != self._reported:
+            self._reported = children
+            self._link.note("report", children=children, usage=usage)
 
     def part(self) -> None:
         """Tell the last counts, before this worker ends."""
@@ -196,7 +197,7 @@ class Supervisor:
         except BlazarError:
             link.close()
             raise
-        self._reported = -1
+        self._reported = None
         self._link = link
         if link.closed:
             self._dropped(link)

@@ -32,13 +32,16 @@ class AuditLog:
         """Append `line`, which ends in a line end and has no other; whether that worked."""
         if self._descriptor is None:
             return False
+        if self._torn:
+            line = b"\n" + line
         try:
-            line = b"\n" + line if self._torn else line
-            self._torn = os.write(self._descriptor, line) != len(line)
+            written = os.write(self._descriptor, line)
         except OSError as error:
             self._warn(error)
             return False
-        self._warned = self._warned and self._torn
+        if self._torn or self._warned or written != len(line):
+            self._torn = written != len(line)
+            self._warned = self._warned and self._torn
         return not self._torn
 
     def tick(self) -> None:

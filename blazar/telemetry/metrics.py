@@ -1,9 +1,10 @@
 """Kinds of metrics, and every number that a gateway worker keeps of itself, declared once.
 
-To count is a dictionary look-up and an addition: no lock, no I/O. One thread, or one event loop, counts and reads.
+To count is a dictionary look-up and an addition: no lock, no I/O. Whoever counts the same thing again and again keeps
+its `Count` or `Series`, and does without the look-up. One thread, or one event loop, counts and reads.
 """
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 
 from blazar.telemetry.exposition import Family, Sample, number, page
@@ -12,6 +13,9 @@ SHORT = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 
 """Bucket bounds, in seconds, for what the gateway itself takes, and for the time between tokens."""
 LONG = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0)
 """Bucket bounds, in seconds, for waiting: for a slot, for a load, for a prompt to be read."""
+
+MANY = 256
+"""Values of a series that wait for their buckets at most: sorted together they cost a fraction of one at a time."""
 
 Labels = tuple[str, ...]
 
@@ -49,6 +53,15 @@ def status_class(status: int) -> str:
     return CLASSES[status // 100]
 
 
+class Count:
+    """One number of a counter: `n` is what whoever keeps it adds to."""
+
+    __slots__ = ("n",)
+
+    def __init__(self) -> None:
+        self.n = 0
+
+
 class Counter(Metric):
     """Only grows."""
 
@@ -56,20 +69,29 @@ class Counter(Metric):
 
     def __init__(self, name: str, meaning: str, *labels: str) -> None:
         super().__init__(name, meaning, *labels)
-        self._values: dict[Labels, int] = {} if labels else {(): 0}
+        self._counts: dict[Labels, Count] = {} if labels else {(): Count()}
 
     def add(self, *labels: str, by: int = 1) -> None:
-        self._values[labels] = self._values.get(labels, 0) + by
+        count = self._counts.get(labels) or self.count(*labels)
+        count.n += by
+
+    def count(self, *labels: str) -> Count:
+        """The number of these labels, which is told from now on, for whoever adds to it often."""
+        found = self._counts.get(labels)
+        if found is None:
+            found = self._counts[labels] = Count()
+        return found
 
     def value(self, *labels: str) -> int:
-        return self._values.get(labels, 0)
+        found = self._counts.get(labels)
+        return found.n if found is not None else 0
 
     def values(self) -> dict[Labels, int]:
         """All counts as they are now, by their labels."""
-        return dict(self._values)
+        return {labels: count.n for labels, count in self._counts.items()}
 
     def _samples(self) -> Iterator[Sample]:
-        return (self._sample(value, labels) for labels, value in sorted(self._values.items()))
+        return (self._sample(count.n, labels) for labels, count in sorted(self._counts.items(), key=_by_labels))
 
 
 class Gauge(Metric):
@@ -138,8 +160,7 @@ class Histogram(Metric):
 
     def observe(self, value: float, *labels: str) -> None:
         found = self._series.get(labels) or self.series(*labels)
-        found.counts[bisect_left(self._bounds, value)] += 1
-        found.sum += value
+        found.observe(value)
 
     def series(self, *labels: str) -> "Series":
         """The buckets of these labels, for whoever observes many values of one kind."""
@@ -148,8 +169,13 @@ class Histogram(Metric):
             found = self._series[labels] = Series(self._bounds)
         return found
 
+    def settle(self) -> None:
+        """Put all fresh values into their buckets."""
+        for series in self._series.values():
+            series.settle()
+
     def _samples(self) -> Iterator[Sample]:
-        for labels, series in sorted(self._series.items(), key=lambda item: item[0]):
+        for labels, series in sorted(self._series.items(), key=_by_labels):
             total = 0
             for bound, count in zip((*map(repr, self._bounds), "+Inf"), series.counts, strict=True):
                 total += count
@@ -158,29 +184,65 @@ class Histogram(Metric):
             yield self._sample(total, labels, "_count")
 
 
+def _by_labels(item: tuple[Labels, object]) -> Labels:
+    return item[0]
+
+
 class Series:
     """One row of buckets."""
 
-    __slots__ = ("_bounds", "counts", "sum")
+    __slots__ = ("_bounds", "_counts", "_sum", "fresh")
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self._bounds = bounds
-        self.counts = [0] * (len(bounds) + 1)
-        """Values within each bound and beyond the one before; the last is beyond all."""
-        self.sum = 0.0
+        self._counts = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+        self.fresh: list[float] = []
+        """Values that are in no bucket yet. Always this list: who appends to it calls `settle` when it has MANY."""
 
     def observe(self, value: float) -> None:
-        self.counts[bisect_left(self._bounds, value)] += 1
-        self.sum += value
+        fresh = self.fresh
+        fresh.append(value)
+        if len(fresh) >= MANY:
+            self.settle()
+
+    @property
+    def counts(self) -> list[int]:
+        """Values within each bound and beyond the one before; the last is beyond all."""
+        self.settle()
+        return self._counts
+
+    @property
+    def sum(self) -> float:
+        self.settle()
+        return self._sum
+
+    def settle(self) -> None:
+        """Put the fresh values into their buckets."""
+        fresh, counts, before = self.fresh, self._counts, 0
+        self._sum += sum(fresh)
+        fresh.sort()
+        for bucket, bound in enumerate(self._bounds):
+            within = bisect_right(fresh, bound, before)
+            counts[bucket] += within - before
+            before = within
+        counts[-1] += len(fresh) - before
+        fresh.clear()
 
 
 class Table:
     """Metrics as the attributes of one object, in the order in which they are told."""
 
     def every(self) -> list[Metric]:
-        names = vars(self) if hasattr(self, "__dict__") else vars(type(self))  # compiled, the class has its attributes
-        values = [getattr(self, name) for name in names]
-        return [value for value in values if isinstance(value, Metric)]
+        # A compiled object has no dictionary: its class names the attributes, in the same order.
+        names = getattr(self, "__dict__", None) or type(self).__dict__
+        return [value for value in (getattr(self, name) for name in names) if isinstance(value, Metric)]
+
+    def settle(self) -> None:
+        """Have no histogram's values wait for their buckets any more."""
+        for metric in self.every():
+            if isinstance(metric, Histogram):
+                metric.settle()
 
     def families(self) -> list[Family]:
         return [metric.family() for metric in self.every()]

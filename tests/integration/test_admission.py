@@ -15,7 +15,7 @@ from tests.support.daemon import DAEMONS, STUB_GATEWAY
 from tests.support.gateway_under_test import ASK
 from tests.support.shell import BLAZAR
 from tests.support.stub_model import HEAVY
-from tests.support.transports import TRANSPORTS
+from tests.support.transports import BY_END
 from tests.support.waiting import until
 
 CENSUS = Path(__file__).parent.parent / "data" / "census"
@@ -128,7 +128,7 @@ def test_what_can_never_fit_is_refused_at_once_with_the_numbers_beside_a_busy_mo
             daemon.kill()
 
 
-@pytest.mark.parametrize("kind", TRANSPORTS)
+@pytest.mark.parametrize("kind", BY_END)
 def test_memory_that_comes_back_late_is_waited_for(tmp_path, kind):
     with Machine(tmp_path, "laptop-8gb", {"one": 6, "two": 6}, kind) as machine:
         [card] = [gpu for gpu in machine.census["gpus"] if gpu["vendor"] == "nvidia"]

@@ -95,6 +95,7 @@ def test_the_runtime_of_a_cuda_build_comes_beside_it(shell):
     assert shell.server.archive_bytes() == sum(len(file.content) for file in files.values())
 
 
+@pytest.mark.debian
 def test_two_flavours_of_one_release(with_b100):
     with_b100.server.releases.clear()
     with_b100.server.release("b100", {"cpu": embedded("b100"), "vulkan": embedded("other")})
@@ -106,6 +107,7 @@ def test_two_flavours_of_one_release(with_b100):
     assert "b100 (cpu) is in use now" in with_b100.ok("engine", "update")
 
 
+@pytest.mark.debian
 def test_channels(with_b100):
     with_b100.server.release("b200", {"cpu": embedded("b200")})
     with_b100.server.stable("v0.6.0", "b100")
@@ -190,6 +192,7 @@ def test_no_build_for_this_machine(with_b100):
     untouched(with_b100)
 
 
+@pytest.mark.debian
 @pytest.mark.parametrize(("files", "words"), [
     ({"../../../evil": b"1"}, "an entry is called '../../../evil', which is no plain path inside it"),
     ({"/tmp/evil": b"1"}, "an entry is called '/tmp/evil', which is no plain path inside it"),
@@ -207,6 +210,7 @@ def test_archives_that_are_refused(with_b100, files, words):
     assert with_b100.leftovers() == set()
 
 
+@pytest.mark.debian
 @pytest.mark.parametrize(("script", "words"), [
     (b"#!/bin/sh\necho 'error while loading shared libraries: libcuda.so.1' >&2; exit 127\n",
      "it ended with exit code 127; it said: error while loading shared libraries: libcuda.so.1"),
@@ -245,6 +249,7 @@ def test_a_disk_that_is_full(shell, tmp_path):
         subprocess.run(["umount", small], check=True)
 
 
+@pytest.mark.debian
 def test_builds_are_kept_and_removed(with_b100):
     with_b100.config.write_text("keep_tags = 2\n")
     for tag in ("b200", "b300"):
@@ -265,6 +270,7 @@ def test_builds_are_kept_and_removed(with_b100):
     assert with_b100.folders() == {"b300"} and with_b100.leftovers() == set()
 
 
+@pytest.mark.debian
 def test_use_rollback_and_remove(with_b100):
     with_b100.server.release("b200", {"cpu": embedded("b200")})
     with_b100.ok("engine", "update")

@@ -13,7 +13,7 @@ from blazar.supervisor.gateway import LAUNCHER
 from tests.support import exposition
 from tests.support.daemon import DAEMONS, Daemon
 from tests.support.gateway_under_test import ASK
-from tests.support.transports import TRANSPORTS
+from tests.support.transports import BY_END
 from tests.support.waiting import until
 
 LONG = 90
@@ -33,7 +33,7 @@ CHILDREN = {
 ENDED = {name for name, child in CHILDREN.items() if child[-1] == 2}
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("transport", BY_END)
 def test_who_is_replaced_and_who_stays(tmp_path, transport):
     with DAEMONS[transport](tmp_path, launcher=LAUNCHER, max_loaded_models=20, child_header_timeout_secs=2,
                             sentinel_stall_secs=1) as daemon:

@@ -14,13 +14,13 @@ import pytest
 from blazar.supervisor import processes
 from blazar.supervisor.gateway import LAUNCHER
 from tests.support.daemon import DAEMONS
-from tests.support.transports import TRANSPORTS
+from tests.support.transports import BY_END
 from tests.support.waiting import until
 
 EVENT = 'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
 
 
-@pytest.fixture(params=TRANSPORTS)
+@pytest.fixture(params=BY_END)
 def daemon(request, tmp_path):
     with DAEMONS[request.param](tmp_path, launcher=LAUNCHER) as daemon:
         daemon.slow = daemon.install("slow", chunks=[EVENT] * 600, pause=0.05)

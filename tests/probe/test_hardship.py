@@ -13,7 +13,7 @@ from blazar.store.store import Store
 from blazar.supervisor import processes
 from tests.support.daemon import DAEMONS, Daemon
 from tests.support.stub_model import write_header
-from tests.support.transports import TRANSPORTS
+from tests.support.transports import BY_END
 from tests.support.waiting import until
 
 
@@ -71,7 +71,7 @@ def test_supervisor_that_stood_still_does_not_blame_the_gateway(daemon):
 # -- files, descriptors ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("daemon", TRANSPORTS, indirect=True)
+@pytest.mark.parametrize("daemon", BY_END, indirect=True)
 def test_child_whose_files_cannot_be_written_does_not_run_unwatched(daemon):
     daemon.start()
     before = daemon.tree()
@@ -84,7 +84,7 @@ def test_child_whose_files_cannot_be_written_does_not_run_unwatched(daemon):
     assert daemon.get(f"/load/{daemon.model}")[0] == 200
 
 
-@pytest.mark.parametrize("daemon", TRANSPORTS, indirect=True)
+@pytest.mark.parametrize("daemon", BY_END, indirect=True)
 def test_end_of_a_child_is_told_although_its_files_stay(daemon):
     daemon.start()
     _, endpoint = daemon.get(f"/load/{daemon.model}")
@@ -144,7 +144,7 @@ def test_second_serve_in_a_folder_that_was_removed_touches_nothing_of_the_first(
 # -- engines -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("daemon", TRANSPORTS, indirect=True)
+@pytest.mark.parametrize("daemon", BY_END, indirect=True)
 def test_child_that_is_healthy_and_says_nothing_more_is_not_ready(daemon):
     model = daemon.install("mute", props_delay=60)
     daemon.settings["model_load_timeout_secs"] = 1
@@ -156,7 +156,7 @@ def test_child_that_is_healthy_and_says_nothing_more_is_not_ready(daemon):
 # -- the store ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("daemon", TRANSPORTS, indirect=True)
+@pytest.mark.parametrize("daemon", BY_END, indirect=True)
 def test_replaced_file_is_taken_up_when_the_running_requests_have_ended(daemon, tmp_path):
     daemon.start()
     _, first = daemon.get(f"/lease/{daemon.model}")

@@ -14,7 +14,7 @@ import pytest
 
 from blazar.supervisor.gateway import LAUNCHER
 from tests.support.daemon import DAEMONS
-from tests.support.transports import TRANSPORTS
+from tests.support.transports import BY_END
 from tests.support.waiting import until
 
 EVENT = 'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
@@ -33,7 +33,7 @@ WAYS = {
 }
 
 
-@pytest.fixture(params=TRANSPORTS)
+@pytest.fixture(params=BY_END)
 def daemon(request, tmp_path):
     with DAEMONS[request.param](tmp_path, launcher=LAUNCHER) as daemon:
         yield daemon

@@ -10,11 +10,11 @@ import pytest
 
 from blazar.supervisor import processes
 from tests.support.daemon import DAEMONS, Daemon
-from tests.support.transports import TRANSPORTS
+from tests.support.transports import BY_END
 from tests.support.waiting import until
 
 
-@pytest.fixture(params=TRANSPORTS)
+@pytest.fixture(params=BY_END)
 def daemon(request, tmp_path):
     with DAEMONS[request.param](tmp_path) as daemon:
         daemon.model = daemon.install("solo")

@@ -12,11 +12,11 @@ import pytest
 
 from blazar.supervisor import processes
 from tests.support.daemon import DAEMONS
-from tests.support.transports import TRANSPORTS
+from tests.support.transports import BY_END
 from tests.support.waiting import until
 
 
-@pytest.fixture(params=TRANSPORTS)
+@pytest.fixture(params=BY_END)
 def daemon(request, tmp_path):
     with DAEMONS[request.param](tmp_path) as daemon:
         yield daemon
@@ -60,7 +60,7 @@ def test_4_useless_pid_files_and_stale_sockets(daemon, text):
     assert files_of_children(daemon) == ["gateway.pid", "control.sock"]
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("transport", BY_END)
 def test_5_two_data_dirs_do_not_touch_each_other(tmp_path, transport):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()

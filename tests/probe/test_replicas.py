@@ -8,11 +8,11 @@ import pytest
 
 from blazar.supervisor.gateway import LAUNCHER
 from tests.support.daemon import DAEMONS
-from tests.support.transports import TRANSPORTS
+from tests.support.transports import BY_END
 from tests.support.waiting import until
 
 
-@pytest.fixture(params=TRANSPORTS)
+@pytest.fixture(params=BY_END)
 def daemon(request, tmp_path):
     with DAEMONS[request.param](tmp_path, launcher=LAUNCHER,
                                 model_overrides={"solo": {"replicas": 2, "slots": 1}}) as daemon:

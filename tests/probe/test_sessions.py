@@ -10,13 +10,13 @@ from blazar.supervisor.gateway import LAUNCHER
 from tests.support.daemon import DAEMONS
 from tests.support.real_engine import engine_path
 from tests.support.tiny_gguf import tiny_gguf
-from tests.support.transports import TRANSPORTS
+from tests.support.transports import BY_END
 from tests.support.waiting import until
 
 LONG = "many rivers " * 30
 
 
-@pytest.fixture(params=TRANSPORTS)
+@pytest.fixture(params=BY_END)
 def daemon(request, tmp_path):
     with DAEMONS[request.param](tmp_path, launcher=LAUNCHER, engine_path=engine_path(), max_loaded_models=1) as daemon:
         daemon.models = [Store(daemon.paths).install_file(tiny_gguf(tmp_path / f"{name}.gguf", seed), name)["name"]

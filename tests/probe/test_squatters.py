@@ -16,11 +16,11 @@ import pytest
 from blazar.supervisor import processes
 from blazar.supervisor.gateway import LAUNCHER
 from tests.support.daemon import DAEMONS, STUB_ENGINE, Daemon
-from tests.support.transports import TRANSPORTS
+from tests.support.transports import BY_END
 from tests.support.waiting import until
 
 
-@pytest.fixture(params=TRANSPORTS)
+@pytest.fixture(params=BY_END)
 def daemon(request, tmp_path):
     with DAEMONS[request.param](tmp_path) as daemon:
         yield daemon

@@ -13,7 +13,7 @@ import pytest
 from blazar.supervisor import processes
 from blazar.supervisor.child import STOP_GRACE
 from tests.support.daemon import DAEMONS, Daemon
-from tests.support.transports import TRANSPORTS
+from tests.support.transports import BY_END
 from tests.support.waiting import until
 
 STUBBORN = {
@@ -112,7 +112,7 @@ WAYS: dict[Callable[[Stubborn], None], dict[str, int]] = {
 }
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("transport", BY_END)
 def test_they_are_ended_by_force(tmp_path, transport):
     with contextlib.ExitStack() as stack, ThreadPoolExecutor(len(WAYS)) as pool:
         children = {}

@@ -75,9 +75,9 @@ class GatewayUnderTest:
         return self
 
     def rename_child(self, number: int) -> None:
-        """Let the child be another one for the gateway, of whose ways it has learnt nothing yet."""
+        """Let the child be another one for the gateway, at a place of whose ways it has learnt nothing yet."""
         self.supervisor.loaded[MODEL] = self.supervisor.loadable[MODEL] = replace(
-            self.supervisor.loadable[MODEL], child_id=f"{MODEL}#{number}")
+            self.supervisor.loadable[MODEL], child_id=f"{MODEL} {number}#1")
         self.supervisor.push()
         self.supervisor.link().ask("requests", 10, key=None, finished=0, cancel=None)  # it has heard what came before
 

@@ -174,7 +174,7 @@ class Course:
         """What nobody may hold once all schedules have ended, where it is not nothing."""
         held = {"connections": len(self._clients), "leases": self._ledger.leases(),
                 "exchanges": self._ledger.under_way(), "lent": len(self._gateway.pool._lent),
-                "reserved": self._ledger.accounts.get("ann")._reserved, "slots": AT_ONCE - self._free_slots()}
+                "reserved": self._ledger.accounts.get("ann").reserved, "slots": AT_ONCE - self._free_slots()}
         return {name: value for name, value in held.items() if value}
 
     def _free_slots(self) -> int:

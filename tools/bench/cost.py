@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from blazar.config.active import ACTIVE
 from blazar.paths import Paths
+from blazar.proxy.batches.inner import BufferSink
 from blazar.proxy.exchange import Exchange, Reply, Usage
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.pipeline import GENERATION, ORDER
@@ -31,7 +31,8 @@ SAMPLES = 15
 HEADERS = {"authorization": "Bearer bench-key-0", "content-type": "application/json", "x-request-id": "bench"}
 BODY = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "Say hello in one short sentence."}],
                    "temperature": 0.7, "max_tokens": 64}).encode()
-SINK = SimpleNamespace(started=True, status=200, gone=False, slow=False)
+SINK = BufferSink()
+SINK.start(200, [])
 USAGE = Usage(prompt_tokens=8, completion_tokens=16)
 HOT = tuple(name for name in ORDER if name in GENERATION)
 """The stages of a hot request, in their order."""

@@ -1,4 +1,4 @@
-"""`python -m tools.compiled`: a copy of the package under build/compiled, with its hot path compiled.
+"""`python -m tools.compiled`: a copy of the package in build/compiled, its hot path compiled beside the sources.
 
 The copy is what PYTHONPATH names to run it; the checkout itself never holds a compiled module, which Debian's Python
 would load as well as that of .venv. Where there is no compiler, or no mypyc, there is no copy, and that is said.

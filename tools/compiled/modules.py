@@ -10,16 +10,16 @@ Left out, and why:
 """
 
 ROOMS = {
-    "proxy": ("accounts", "app", "auth", "directory", "dispatch", "exchange", "head_facts", "json", "json_scan",
-              "ledger", "meter", "parking", "pipeline", "rates", "readiness", "receipts", "request", "routed",
-              "sliding"),
+    "proxy": ("accounts", "app", "around", "auth", "directory", "dispatch", "exchange", "flight", "head_facts", "json",
+              "json_scan", "keeping", "ledger", "limits", "meter", "parking", "pipeline", "rates", "readiness",
+              "receipts", "request", "routed", "sliding", "usage_filter"),
     "proxy/batches": ("inner",),
     "proxy/dialects": ("fields", "openai", "times"),
     "proxy/resources": ("completions", "exchanges"),
     "proxy/stages": ("admission", "auth", "capability", "charge", "knobs", "name", "preflight", "quota", "resolve",
                      "retry", "semantic_cache", "singleflight", "structure", "trace"),
     "proxy/wire": ("client", "conversation", "familiar", "flow", "framing", "head", "lean", "pool", "relay",
-                   "request_head", "sinks", "tls_client", "turns"),
+                   "request_head", "sinks", "stock", "tls_client", "turns"),
     "telemetry": ("audit", "metrics", "supervisor_metrics"),
 }
 

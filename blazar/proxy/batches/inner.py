@@ -21,7 +21,7 @@ from blazar.errors import (
 )
 from blazar.proxy.auth import ApiKey
 from blazar.proxy.batches.task import Outcome, Question
-from blazar.proxy.exchange import ClientGone
+from blazar.proxy.exchange import ClientGone, Sink
 from blazar.proxy.gateway import Gateway
 from blazar.proxy.request import Request, Terms
 from blazar.proxy.routes import Route, methods, resource_of
@@ -79,8 +79,14 @@ class Inner:
         raise KeyGone
 
 
-class BufferSink:
+class BufferSink(Sink):
     """A sink that gathers one answer; `whole` once it has ended cleanly."""
+
+    started: bool = False
+    gone: bool = False
+    early: bool = False
+    closing: bool = False
+    status: int = 0
 
     def __init__(self, most: int = MOST) -> None:
         self.started = self.gone = self.early = self.closing = self.unread = self.old = self.whole = False
@@ -100,9 +106,6 @@ class BufferSink:
         self.body += data if self._framing is None else self._framing.feed(data)
         if len(self.body) > self._most:
             raise ChildFailed(model="this request", reason=f"its answer is over {format_bytes(self._most)}")
-
-    def flush(self) -> None:
-        """Nothing is held."""
 
     def peer(self) -> str:
         return "a batch"

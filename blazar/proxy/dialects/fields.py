@@ -19,11 +19,11 @@ def refuse(field: str, expected: str, value: Any) -> NoReturn:
 def model_name(payload: dict[str, Any]) -> str:
     """The `model` of a request, which every dialect demands."""
     name = payload.get("model")
+    if isinstance(name, str) and name and not name.isspace():
+        return name
     if name is None:
         raise RequestRefused("`model` is missing: name the model to use, like \"model\": \"smollm2-135m\"")
-    if not isinstance(name, str) or not name.strip():
-        refuse("model", "the name of a model", name)
-    return name
+    refuse("model", "the name of a model", name)
 
 
 def boolean(payload: dict[str, Any], field: str, default: bool, where: str = "") -> bool:

@@ -39,8 +39,8 @@ class OllamaDialect(Dialect):
     def parse(self, operation: str, body: bytes, headers: Mapping[str, str], request_id: str) -> Exchange:
         payload = self._reader.whole(body)
         exchange = Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload),
-                            stream=boolean(payload, "stream", default=True), body=body, payload=payload,
-                            keep_alive=keep_alive(payload.get("keep_alive")), num_ctx=num_ctx(payload))
+                            stream=boolean(payload, "stream", default=True), body=body, payload=payload)
+        exchange.keep_alive, exchange.num_ctx = keep_alive(payload.get("keep_alive")), num_ctx(payload)
         if operation in ollama_embed.OPERATIONS:
             exchange.stream, exchange.needs, exchange.num_ctx = False, "embedding", 0
             exchange.inputs = ollama_embed.inputs(operation, payload)

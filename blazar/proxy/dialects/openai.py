@@ -3,6 +3,7 @@ engine knows, and for embeddings, whose order and number are checked; errors and
 
 from collections.abc import Mapping
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 from blazar.errors import DailyQuotaExceeded, PromptTooLong, QuotaExceeded
@@ -20,6 +21,12 @@ PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions", "infi
 READ = frozenset({"model", "stream", "mcp", "max_tokens", "max_completion_tokens", "n", "store", "metadata",
                   "response_format", "json_schema", "grammar", "tool_choice", "reasoning_effort"})
 """The fields that the gateway itself reads: all that is known of a large body."""
+
+FEW = 8
+"""Turns that are looked at one by one."""
+TURN, TEXT = frozenset({frozenset({"role", "content"})}), frozenset({str})
+"""What the fields of a plain turn are, and its content."""
+_content = itemgetter("content")
 
 ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error",
                413: "request_too_large", 429: "rate_limit_error"}
@@ -42,7 +49,9 @@ def _has_tokens(payload: dict[str, Any]) -> None:
 
 
 WHOLE = {"tokenize": _has_content, "detokenize": _has_tokens}
-"""Operations whose body is read whole, and that any model can do; with what is wrong is refused."""
+"""What is wrong in the body of such an operation is refused."""
+NEEDS = {"embeddings": "embedding", "rerank": "rerank", **dict.fromkeys(WHOLE, "")}
+"""Operations whose body is read whole, with the capability that a model must have for them; '' where any will do."""
 
 
 class OpenAIDialect(Dialect):
@@ -55,30 +64,36 @@ class OpenAIDialect(Dialect):
         self._via_stream = via_stream
 
     def parse(self, operation: str, body: bytes, headers: Mapping[str, str], request_id: str) -> Exchange:
-        if operation == "embeddings":
-            payload = self._reader.whole(body)
-            return Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload), stream=False,
-                            body=body, payload=payload, needs="embedding", inputs=openai_embeddings.inputs(payload))
-        if operation == "rerank":
-            payload = self._reader.whole(body)
-            return Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload), stream=False,
-                            body=body, payload=payload, needs="rerank", draft=rerank.ranking(payload))
-        if operation in WHOLE:
-            payload = self._reader.whole(body)
-            WHOLE[operation](payload)
-            return Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload), stream=False,
-                            body=body, payload=payload, needs="")
+        if operation not in PATHS:
+            return self._parse_whole(operation, body, request_id)
         payload = self._reader.fields(body, READ)
-        stream = boolean(payload, "stream", default=False)
-        gathers = self._via_stream and not stream and _has_one_choice(operation, payload)
-        plain = operation == "chat" and _is_plain(payload)
-        upstream = without_nulls(body, self._reader.whole) if operation == "chat" and not plain else body
+        stream = "stream" in payload and boolean(payload, "stream", default=False)
+        plain, upstream = False, body
+        if operation == "chat":
+            plain = _is_plain(payload)
+            upstream = body if plain else without_nulls(body, self._reader.whole)
         if payload.get("reasoning_effort") == "none":
             upstream = _without_thinking(self._reader.whole(upstream))
-        return Exchange(id=request_id, dialect=self, operation=operation, asked=model_name(payload),
-                        stream=stream, body=body, payload=payload, plain=plain, gathers=gathers,
-                        upstream_path=PATHS[operation],
-                        upstream_body=_asking_for_a_stream(upstream) if gathers else upstream)
+        exchange = Exchange(request_id, self, operation, model_name(payload), stream, body, payload, PATHS[operation],
+                            upstream)
+        exchange.plain = plain
+        if self._via_stream and not stream and _has_one_choice(operation, payload):
+            exchange.gathers = True
+            exchange.upstream_body = _asking_for_a_stream(upstream)
+        return exchange
+
+    def _parse_whole(self, operation: str, body: bytes, request_id: str) -> Exchange:
+        """What makes no model write."""
+        payload = self._reader.whole(body)
+        if operation in WHOLE:
+            WHOLE[operation](payload)
+        exchange = Exchange(request_id, self, operation, model_name(payload), False, body, payload)
+        exchange.needs = NEEDS[operation]
+        if operation == "embeddings":
+            exchange.inputs = openai_embeddings.inputs(payload)
+        elif operation == "rerank":
+            exchange.draft = rerank.ranking(payload)
+        return exchange
 
     def error(self, error: Exception) -> tuple[int, bytes]:
         return public(error).status, dumps(envelope(error))
@@ -115,12 +130,18 @@ def _is_plain(payload: dict[str, Any]) -> bool:
     """Whether it is sure without a search through the bytes that a chat is made of roles and texts alone. A large body,
     and what has tools, have to be searched."""
     turns = payload.get("messages")
-    if type(turns) is not list or "tools" in payload or "prompt" in payload:
+    if not isinstance(turns, list) or "tools" in payload or "prompt" in payload:
         return False
-    for turn in turns:
-        if type(turn) is not dict or len(turn) != 2 or type(turn.get("content")) is not str or "role" not in turn:
-            return False
-    return True
+    if len(turns) <= FEW:
+        for turn in turns:
+            if not (isinstance(turn, dict) and len(turn) == 2 and "role" in turn
+                    and isinstance(turn.get("content"), str)):
+                return False
+        return True
+    try:  # the same of many at once
+        return TURN.issuperset(map(frozenset, turns)) and TEXT.issuperset(map(type, map(_content, turns)))
+    except (KeyError, TypeError):  # a turn that is no object
+        return False
 
 
 def _has_one_choice(operation: str, payload: Mapping[str, Any]) -> bool:

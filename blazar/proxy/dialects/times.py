@@ -9,8 +9,9 @@ CENTURY = 100 * 365 * 86400.0
 
 def rfc3339(epoch: float) -> str:
     """`epoch` seconds as RFC 3339 in UTC: 0 -> '1970-01-01T00:00:00.000000Z'."""
-    second, part = divmod(round(epoch * 1_000_000), 1_000_000)
-    return f"{_second(second)}.{part:06d}Z"
+    micros = int(epoch * 1e6 + 0.5)
+    second = micros // 1_000_000
+    return f"{_second(second)}.{str(micros - second * 1_000_000 + 1_000_000)[1:]}Z"
 
 
 @lru_cache(4)

@@ -21,7 +21,7 @@ log = logging.getLogger("blazar.proxy")
 
 def create(gateway: Gateway, request: Request, route: Route) -> None:
     exchange = opened(gateway, request, route)
-    if exchange.payload.get("store") and boolean(exchange.payload, "store", default=False):
+    if "store" in exchange.payload and boolean(exchange.payload, "store", default=False):
         _keep(_shelf(gateway, request), exchange)
     gateway.answering(route.stages)(exchange)
 

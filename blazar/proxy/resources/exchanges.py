@@ -16,7 +16,8 @@ def opened(gateway: Gateway, request: Request, route: Route) -> Exchange:
     exchange.api_key = request.api_key
     exchange.sink, exchange.peer = request.sink, request.peer
     exchange.path = route.path
-    exchange.background = request.background
+    if request.background:
+        exchange.background = True
     exchange.headers = request.plain_headers() if "quota" in route.stages else request.own_headers()
     if request.facts.knobs:
         exchange.knobs.update(request.facts.knobs)

@@ -9,4 +9,6 @@ class Auth:
         self._keys = keys
 
     def __call__(self, exchange: Exchange) -> None:
-        self._keys.check_model(exchange.api_key, exchange.model, exchange.alias)
+        key = exchange.api_key
+        if key is not None and key.models:
+            self._keys.check_model(key, exchange.model, exchange.alias)

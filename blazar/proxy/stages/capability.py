@@ -15,7 +15,7 @@ class Capability:
     def __call__(self, exchange: Exchange) -> None:
         model = self._directory.models[exchange.model]
         has = model["capabilities"]
-        if exchange.needs and exchange.needs not in has:
+        if exchange.needs not in has and exchange.needs:
             raise NotCapable(model=exchange.model, capability=exchange.needs, has=", ".join(has))
         if exchange.thinks and "thinking" not in has:
             raise NotCapable(model=exchange.model, capability="thinking", has=", ".join(has))

@@ -19,14 +19,16 @@ ASKED = ("chat", "completions")
 
 class Charge:
     def __init__(self, accounts: Accounts, metrics: Metrics, reader: BodyReader) -> None:
-        self._accounts = accounts
+        self._accounts = accounts.by_name
         self._metrics = metrics
+        accounts.count_in(metrics.prompt_tokens, metrics.completion_tokens)
         self._reader = reader
         self._tell: set[str] = set()
         """Models whose children tell their counts unasked."""
 
     def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
-        account = self._accounts.get(exchange.api_key.name) if exchange.api_key is not None else None
+        key = exchange.api_key
+        account = self._accounts[key.name] if key is not None else None
         exchange.sent, exchange.usage = 0.0, None
         if account is not None and exchange.stream and exchange.model not in self._tell:
             self._ask(exchange)
@@ -36,22 +38,19 @@ class Charge:
             usage = _of(exchange)
             if account is not None:
                 account.spend(usage.prompt_tokens, usage.completion_tokens, exchange.model)
-                self._learn(exchange, usage)
-            name = account.name if account is not None else ""
-            self._metrics.prompt_tokens.add(name, exchange.model, by=usage.prompt_tokens)
-            self._metrics.completion_tokens.add(name, exchange.model, by=usage.completion_tokens)
+                if usage.timed:
+                    self._tell.add(exchange.model)
+                elif exchange.stream:
+                    self._tell.discard(exchange.model)
+            else:
+                self._metrics.prompt_tokens.add("", exchange.model, by=usage.prompt_tokens)
+                self._metrics.completion_tokens.add("", exchange.model, by=usage.completion_tokens)
 
     def _ask(self, exchange: Exchange) -> None:
         """Nothing is asked of a dialect that translates, which asks for them itself; nor where something stands between
         already, since it is a second attempt, or since the answer is kept as the child gives it."""
         if exchange.dialect.relays and exchange.operation in ASKED and not isinstance(exchange.sink, AroundSink):
             ask_for_counts(exchange, self._reader)
-
-    def _learn(self, exchange: Exchange, usage: Usage) -> None:
-        if usage.timed:
-            self._tell.add(exchange.model)
-        elif exchange.stream:
-            self._tell.discard(exchange.model)
 
 
 def _of(exchange: Exchange) -> Usage:

@@ -10,10 +10,10 @@ from blazar.proxy.structured import ENFORCE
 
 BODY_KNOBS = {
     # dialect: the fields of its body that are ours and not its own
-    "openai": ("mcp",),
-    "ollama": ("best_of", "cascade", "mcp"),
-    "anthropic": ("mcp",),
-    "responses": ("best_of", "mcp"),
+    "openai": frozenset({"mcp"}),
+    "ollama": frozenset({"best_of", "cascade", "mcp"}),
+    "anthropic": frozenset({"mcp"}),
+    "responses": frozenset({"best_of", "mcp"}),
 }
 SWITCHES = (ENFORCE, CACHE.lower())
 """Headers that say yes or no."""
@@ -23,14 +23,18 @@ OPT_OUT = ("mcp", "x-blazar-mcp")
 
 
 def knobs(exchange: Exchange) -> None:
+    if exchange.knobs or not BODY_KNOBS[exchange.dialect.name].isdisjoint(exchange.payload):
+        _settle(exchange)
+
+
+def _settle(exchange: Exchange) -> None:
     asked: dict[str, Any] = {}
-    if exchange.knobs:
-        for name in SWITCHES:
-            if name in exchange.knobs:
-                exchange.knobs[name] = _switch(name, exchange.knobs[name])
-        asked = {name: value for name, value in exchange.knobs.items()
-                 if name.startswith(KNOB_PREFIX) and name not in SWITCHES}
-    for field in BODY_KNOBS.get(exchange.dialect.name, ()):
+    for name in SWITCHES:
+        if name in exchange.knobs:
+            exchange.knobs[name] = _switch(name, exchange.knobs[name])
+    asked.update((name, value) for name, value in exchange.knobs.items()
+                 if name.startswith(KNOB_PREFIX) and name not in SWITCHES)
+    for field in sorted(BODY_KNOBS[exchange.dialect.name]):
         if exchange.payload.get(field) is not None:
             asked[field] = exchange.payload[field]
     for knob, value in asked.items():

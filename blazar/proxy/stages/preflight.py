@@ -21,10 +21,10 @@ class Preflight:
         self._on = on
 
     def __call__(self, exchange: Exchange) -> None:
-        estimate = len(exchange.upstream_body) // BYTES_A_TOKEN
         known = exchange.endpoint
         limit = known.ctx if known is not None else exchange.context_length
-        if self._on and limit and estimate > NEARLY * limit and exchange.inputs is None:
+        estimate = len(exchange.upstream_body) // BYTES_A_TOKEN
+        if estimate > NEARLY * limit and limit and self._on and exchange.inputs is None:
             self._count(exchange)
 
     def _count(self, exchange: Exchange) -> None:

@@ -9,28 +9,29 @@ from blazar.proxy.accounts import Accounts
 from blazar.proxy.exchange import Exchange, Reply
 from blazar.proxy.meter import expected_tokens
 from blazar.proxy.pipeline import Forward
-from blazar.proxy.rates import rate_headers
 from blazar.telemetry.metrics import Metrics
 
 
 class Quota:
     def __init__(self, accounts: Accounts, metrics: Metrics) -> None:
-        self._accounts = accounts
+        self._accounts = accounts.by_name
         self._metrics = metrics
 
     def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
-        if exchange.api_key is None:
+        key = exchange.api_key
+        if key is None:
             return forward(exchange)
-        account = self._accounts.get(exchange.api_key.name)
+        account = self._accounts[key.name]
         expected = expected_tokens(exchange)
         try:
-            account.enter(expected, exchange.model)
+            left = account.enter(expected, exchange.model)
         except QuotaExceeded as refusal:
             self._metrics.quota_refusals.add(account.name, refusal.limit)
             raise
         try:
-            if account.limits.has_rates:
-                exchange.headers = exchange.headers + rate_headers(account, exchange.dialect.name, counted=True)
+            rates = account.rates
+            if rates is not None:
+                exchange.headers = exchange.headers + rates.of(left, exchange.dialect.name)
             return forward(exchange)
         finally:
             account.leave(expected)

@@ -20,10 +20,13 @@ class Resolve:
         self._overlays = Overlays(config)
 
     def __call__(self, exchange: Exchange) -> None:
-        settings = self._overlays.of(exchange.model)
-        replicas = settings.get("replicas") or 1
-        exchange.place = exchange.model if replicas == 1 else self._choose(exchange, replicas)
-        exchange.endpoint = self._directory.reads(exchange.place, exchange.num_ctx)
+        place = exchange.model
+        if not self._overlays.empty:
+            replicas = self._overlays.of(place).get("replicas") or 1
+            place = place if replicas == 1 else self._choose(exchange, replicas)
+        exchange.place = place
+        directory, tokens = self._directory, exchange.num_ctx
+        exchange.endpoint = directory.reads(place, tokens) if tokens else directory.endpoint(place)
 
     def _choose(self, exchange: Exchange, replicas: int) -> str:
         prefix = prefix_of(exchange.payload, exchange.upstream_body or exchange.body)

@@ -19,7 +19,6 @@ import math
 import struct
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from gevent import get_hub
@@ -37,7 +36,36 @@ ESTABLISHED = 1
 """Linux: the first byte of TCP_INFO while both sides are open."""
 
 
-class Client:
+class AnyClient:
+    """What a sink needs of a client's connection."""
+
+    def __init__(self, sock: Any) -> None:
+        self.sock = sock
+        self.write_timeout: float | None = None
+        """Seconds for which a client may take nothing of what is sent."""
+        self.slow = False
+        """It was given up because it did not read."""
+
+    def send(self, data: bytes) -> None:
+        raise NotImplementedError
+
+    def recv(self, size: int, within: float | None) -> bytes:
+        raise NotImplementedError
+
+    def shut(self, how: int) -> None:
+        raise NotImplementedError
+
+    def reset_on_close(self) -> None:
+        raise NotImplementedError
+
+    def watch(self, on_gone: Callable[[], None]) -> None:
+        raise NotImplementedError
+
+    def unwatch(self) -> None:
+        raise NotImplementedError
+
+
+class Client(AnyClient):
     """Wraps a gevent socket, which stays its owner's to close; `close` must be called before that.
 
     One greenlet at a time reads or writes. Whoever owns clients calls `expire` on those whose `deadline` has passed,
@@ -45,15 +73,11 @@ class Client:
     """
 
     def __init__(self, sock: Any) -> None:
-        self.sock = sock
+        super().__init__(sock)
         self.deadline = math.inf
         """When `expire` is due, of CLOCK_MONOTONIC."""
-        self.write_timeout: float | None = None
-        """Seconds for which a client may take nothing of what is sent."""
         self.busy = False
         """A request of its is being answered, so a stop lets it be."""
-        self.slow = False
-        """It was given up because it did not read."""
         descriptor = sock.fileno()
         # The bare socket type: gevent's own would wait.
         self._bare = _socket.socket(sock.family, sock.type, sock.proto, descriptor)
@@ -66,7 +90,7 @@ class Client:
         self._reading = 0
         """The waiter waits for so many bytes at most; 0 when it waits for room to write."""
         self._turns: Turns | None = None
-        """Who says when the reader is woken."""
+        """Who says when the reader of a request's beginning is woken."""
         self._on_gone: Callable[[], None] | None = None
         self._on_room: Callable[[], None] | None = None
         self._unread = b""
@@ -93,6 +117,7 @@ class Client:
         if self._unread:
             data, self._unread = self._unread[:size], self._unread[size:]
             return data
+        self._turns = None
         return self._receive(size, within)
 
     def begin(self, within: float | None, turns: Turns) -> bytes:
@@ -101,10 +126,7 @@ class Client:
             data, self._unread = self._unread, b""
             return data
         self._turns = turns
-        try:
-            return self._receive(READ_SIZE, within)
-        finally:
-            self._turns = None
+        return self._receive(READ_SIZE, within)
 
     @property
     def ahead(self) -> bool:
@@ -171,7 +193,8 @@ class Client:
     def watch(self, on_gone: Callable[[], None]) -> None:
         """From now on, call `on_gone` from the loop, once, when the client is gone; `unwatch` must follow."""
         self._on_gone = on_gone
-        self._arm()
+        if not self._armed:
+            self._arm()
 
     def unwatch(self) -> None:
         self._on_gone = None
@@ -210,7 +233,7 @@ class Client:
         if self._turns is None or not found:
             self._waiter.switch(found)
         else:
-            self._turns.begin(partial(self._waiter.switch, found))
+            self._turns.begin(self._waiter.switch, found)
 
     def _look(self) -> None:
         try:
@@ -272,9 +295,11 @@ class Client:
     # ------------------------------------------------------------------------------------------------
 
     def _receive(self, size: int, within: float | None) -> bytes:
-        self._arm()
+        if not self._armed:
+            self._arm()
         self._reading = size
-        self._set_deadline(within)
+        if within is not None:
+            self.deadline = time.monotonic() + within
         try:
             found = self._wait()
         finally:
@@ -286,9 +311,9 @@ class Client:
 
     def _wait(self) -> Any:
         """Until the loop wakes us; what it gives."""
-        self._waiter = Waiter()
+        self._waiter = waiter = Waiter()
         try:
-            return self._waiter.get()
+            return waiter.get()
         finally:
             self._waiter = None
 
@@ -302,9 +327,8 @@ class Client:
             raise BrokenPipeError("the client is gone")
 
     def _arm(self) -> None:
-        if not self._armed:
-            self._armed = True
-            self._readable.start(self._on_readable)
+        self._armed = True
+        self._readable.start(self._on_readable)
 
     def _disarm(self) -> None:
         self._armed = False

@@ -1,6 +1,7 @@
 """The requests of one client's connection, one after the other, each through the head check to the application."""
 
 import time
+from io import BytesIO
 from socket import SHUT_RD
 from typing import Any
 
@@ -10,9 +11,9 @@ from blazar.errors import BlazarError, RequestStalled
 from blazar.proxy.head_facts import FACTS, HeadFacts
 from blazar.proxy.request import REQUEST
 from blazar.proxy.wire.client import Client
-from blazar.proxy.wire.familiar import Familiar, familiar
+from blazar.proxy.wire.familiar import LONGEST, Familiar, Heads
 from blazar.proxy.wire.intake import HEAD_TIMEOUT, ClientParser, Unreadable
-from blazar.proxy.wire.lean import CLIENT, add_body, base_environ, lean_environ
+from blazar.proxy.wire.lean import CLIENT, base_environ, body_of, lean_environ, own_environ
 from blazar.proxy.wire.request_head import END, check_head, receive_head
 from blazar.proxy.wire.turns import Turns
 from blazar.units import format_duration
@@ -29,6 +30,19 @@ class Door:
         self.turns = turns
         self.keepalive = config.keepalive
         """Seconds for which a connection may be idle."""
+        self._heads: Heads[dict[str, Any]] = Heads()
+
+    def head(self, raw: bytes) -> Familiar[dict[str, Any]] | None:
+        """A head and what it tells the environ of any connection; None for an unusual one. Raises HeadRefused and its
+        kin."""
+        return self._heads.find(raw) or self._check(raw)
+
+    def _check(self, raw: bytes) -> Familiar[dict[str, Any]] | None:
+        environ = lean_environ(self.base, check_head(raw))
+        if environ is None:
+            return None
+        environ[FACTS] = HeadFacts(environ)
+        return self._heads.keep(raw, environ)
 
     def client(self, sock: Any) -> Client:
         """For a connection that was accepted."""
@@ -48,23 +62,31 @@ class Conversation:
         self._address = address
         self._head_until = 0.0
         self._familiar: Familiar[dict[str, Any]] | None = None
+        self._last = b""
+        """The head of the last ordinary request, with its end, where it is remembered; and what it told."""
+        self._environ: dict[str, Any] = {}
+        self._length = 0
 
     def run(self) -> None:
         """Answer requests until one of both sides ends it. Raises OSError when the client leaves or stalls."""
         client, keepalive, turns = self._client, self._door.keepalive, self._door.turns
         client.greet(HEAD_TIMEOUT)
         while began := client.begin(keepalive, turns):
-            self._head_until = 0.0
-            try:
-                raw, rest = receive_head(began, self._more)
-                began = raw
-                environ = self._environ(raw, rest)
-            except BlazarError as error:
-                self._worker.wsgi.refuse_head(client, began, error)
-                return
+            last = self._last
+            if last and began.startswith(last):
+                ordinary, rest = True, began[len(last):]
+            else:
+                self._head_until = 0.0
+                try:
+                    raw, rest = receive_head(began, self._more)
+                    began = raw
+                    ordinary = self._read(raw)
+                except BlazarError as error:
+                    self._worker.wsgi.refuse_head(client, began, error)
+                    return
             client.busy = True
             try:
-                another = self._answer(environ, _ignore) if environ is not None else self._answer_unusual(raw, rest)
+                another = self._answer_ordinary(rest) if ordinary else self._answer_unusual(raw, rest)
             finally:
                 client.busy = False
                 if self._worker.parting:
@@ -74,23 +96,21 @@ class Conversation:
             if client.ahead:  # who sent its next request already must not have us to itself
                 self._worker.app.gateway.pace()
 
-    def _environ(self, raw: bytes, rest: bytes) -> dict[str, Any] | None:
-        """The environ of a request with that head, `rest` being what came after it; None for an unusual one. Raises
-        HeadRefused and its kin."""
-        last = self._familiar
-        length = last.length(raw) if last is not None else None
-        if last is not None and length is not None:
-            environ = last.known.copy()
-        else:
-            head = check_head(raw)
-            lean = lean_environ(self._door.base, head, self._client, self._address)
-            if lean is None:
-                return None
-            lean[FACTS] = HeadFacts(lean)
-            environ, length = lean, int(head.field("content-length") or 0)
-            self._familiar = familiar(raw, lean.copy())
-        add_body(environ, self._client, rest, length)
-        return environ
+    def _read(self, raw: bytes) -> bool:
+        """Read a head; whether it is that of an ordinary request. Raises HeadRefused and its kin."""
+        known = self._familiar
+        length = known.length(raw) if known is not None else None
+        if length is None:
+            known = self._door.head(raw)
+            if known is None:
+                return False
+            length = known.length(raw) or 0
+            self._environ = own_environ(known.known, self._client, self._address)
+        short = len(raw) <= LONGEST
+        self._familiar, self._last = (known, raw + END) if short else (None, b"")
+        self._environ["CONTENT_LENGTH"] = str(length) if length else ""
+        self._length = length
+        return True
 
     def _more(self) -> bytes:
         now = time.monotonic()
@@ -102,6 +122,13 @@ class Conversation:
         if not data:
             raise ConnectionAbortedError("the client left within its head")
         return data
+
+    def _answer_ordinary(self, rest: bytes) -> bool:
+        """Have the request with the head that was read last answered, `rest` being what came after that head."""
+        environ = self._environ.copy()
+        whole = len(rest) == self._length
+        environ["wsgi.input"] = BytesIO(rest) if whole else body_of(self._client, rest, self._length)
+        return self._answer(environ, _ignore)
 
     def _answer(self, environ: dict[str, Any], start_response: Any) -> bool:
         """Have the application answer; whether another request may follow."""

@@ -5,40 +5,42 @@ came after its end, so the connection may be used again; `rest` are the bytes af
 that a new chunk could begin after what was fed without an error.
 """
 
-from typing import Protocol
-
 MAX_LINE = 4096
 """Bytes of the longest chunk-size or trailer line."""
 MAX_TRAILER = 16384
 HEXADECIMAL = b"0123456789abcdefABCDEF"
+WHOLE = {b"%x" % size: len(b"%x" % size) + size + 4 for size in range(1, 2048)}
+"""How many bytes a chunk has in all, by the digits of its size, for those that events come in."""
 
 
 class BadFraming(Exception):
     """The peer broke the rules of HTTP framing."""
 
 
-class Framing(Protocol):
-    ended: bool
-    clean: bool
-    rest: bytes
-    at_boundary: bool
+class Framing:
+    """What all of them have; `feed` is each one's own."""
 
-    def feed(self, data: bytes) -> bytes: ...
+    def __init__(self) -> None:
+        self.ended = False
+        self.clean = True
+        self.rest = b""
+        self.at_boundary = False
+
+    def feed(self, data: bytes) -> bytes:
+        raise NotImplementedError
 
     def close(self) -> bool:
         """The peer closed; whether the body was whole."""
+        return self.ended
 
 
-class LengthFraming:
+class LengthFraming(Framing):
     """A body of known length."""
 
-    at_boundary = False
-
     def __init__(self, length: int) -> None:
+        super().__init__()
         self.left = length
         self.ended = length == 0
-        self.clean = True
-        self.rest = b""
 
     def feed(self, data: bytes) -> bytes:
         left = self.left - len(data)
@@ -48,19 +50,13 @@ class LengthFraming:
         self.ended = left == 0
         return data
 
-    def close(self) -> bool:
-        return self.ended
 
-
-class CloseFraming:
+class CloseFraming(Framing):
     """A body that ends with the connection."""
 
-    at_boundary = True
-    clean = False
-    rest = b""
-
     def __init__(self) -> None:
-        self.ended = False
+        super().__init__()
+        self.clean, self.at_boundary = False, True
 
     def feed(self, data: bytes) -> bytes:
         return data
@@ -70,13 +66,11 @@ class CloseFraming:
         return True
 
 
-class ChunkedFraming:
+class ChunkedFraming(Framing):
     """Chunked transfer coding."""
 
     def __init__(self) -> None:
-        self.ended = False
-        self.clean = True
-        self.rest = b""
+        super().__init__()
         self.at_boundary = True
         self._left = 0
         """Bytes of the chunk still to come, with its closing CRLF."""
@@ -87,14 +81,9 @@ class ChunkedFraming:
     def feed(self, data: bytes) -> bytes:
         if self.at_boundary:  # most pieces of a stream are one whole chunk
             end = data.find(b"\r\n", 0, 18)
-            digits = data[:end]
-            if end > 0 and not digits.strip(HEXADECIMAL) and len(data) == end + int(digits, 16) + 4 > end + 4 \
-                    and data.endswith(b"\r\n"):
+            if WHOLE.get(data[:end]) == len(data) and data.endswith(b"\r\n"):
                 return data[end + 2:-2]
         return self._feed_slowly(data)
-
-    def close(self) -> bool:
-        return self.ended
 
     def _feed_slowly(self, data: bytes) -> bytes:
         payload = bytearray()

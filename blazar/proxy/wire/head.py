@@ -1,10 +1,8 @@
 """The head of a child's answer, read strictly: what is not plainly HTTP/1.x ends the attempt."""
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
-from blazar.proxy.wire.familiar import Familiar, familiar
 from blazar.proxy.wire.framing import BadFraming, ChunkedFraming, CloseFraming, Framing, LengthFraming
 
 MAX_HEAD = 65536
@@ -12,23 +10,49 @@ MAX_HEAD = 65536
 
 BODILESS = (204, 304)
 """Statuses of answers without a body, whatever their head says."""
+EVENTS = "text/event-stream"
+ANSWERS = ("application/json", EVENTS)
+"""Content types of answers that are passed on as they are."""
+END = b"\r\n\r\n"
+LONGEST = 4096
+"""Bytes of a head that is remembered."""
+MOST_KNOWN = 4
+"""Heads that are remembered of one child."""
+MOST_DIGITS = 15
+"""Of a length."""
 
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5]\d\d)(?: [^\r\n\0]*)?")
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)", re.IGNORECASE)
 _FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\r\n\0]*?)[ \t]*")
 
 
-@dataclass
 class Head:
-    """Status, header fields by lower-case name, and how the body is framed."""
+    """Status, header fields by lower-case name, without the length, and how the body is framed. The same for all
+    answers that begin alike, so nobody changes it."""
 
-    status: int
-    fields: dict[str, str]
-    framing: Framing
-    keeps: bool
-    """Whether the child keeps the connection after this answer."""
-    chunked: bool
-    length: int | None
-    """Bytes of the body, where the head tells them."""
+    def __init__(self, status: int, fields: dict[str, str], keeps: bool, chunked: bool, length: int | None) -> None:
+        self.status = status
+        self.fields = fields
+        self.keeps = keeps
+        """Whether the child keeps the connection after this answer."""
+        self.chunked = chunked
+        self.length = length
+        """Bytes of the body, where the head tells them."""
+        self.kind: str = fields.get("content-type", "application/json")
+        self.streams: bool = status == 200 and self.kind.startswith(EVENTS)
+        """A stream of events follows."""
+        self.answers: bool = self.kind.lower().startswith(ANSWERS)
+        """What follows can be the answer of a model."""
+
+    def of_length(self, length: int) -> "Head":
+        """The same with a body of so many bytes."""
+        return Head(self.status, self.fields, self.keeps, self.chunked, length)
+
+    def framing(self) -> Framing:
+        """A new reader for the body."""
+        if self.length is not None:
+            return LengthFraming(self.length)
+        return ChunkedFraming() if self.chunked else CloseFraming()
 
     @property
     def ends_by_closing(self) -> bool:
@@ -48,30 +72,55 @@ def parse_head(raw: bytes) -> Head:
     if connection is not None:
         connection = connection.lower()
         keeps = "close" not in connection if keeps else "keep-alive" in connection
-    framing = _framing(status, fields)
-    return Head(status, fields, framing, keeps, isinstance(framing, ChunkedFraming),
-                framing.left if isinstance(framing, LengthFraming) else None)
+    chunked, length = _framing(status, fields)
+    fields.pop("content-length", None)
+    return Head(status, fields, keeps, chunked, length)
 
 
 class HeadReader:
-    """Reads the heads of one connection, which are nearly always like the one before."""
+    """Reads the heads of one child's answers, which are nearly always like one before, but for the length."""
 
     def __init__(self) -> None:
-        self._familiar: Familiar[Head] | None = None
+        self._known: list[_Known] = []
 
-    def read(self, raw: bytes) -> Head:
-        """As `parse_head`."""
-        last = self._familiar
-        length = last.length(raw) if last is not None else None
-        if last is None or length is None:
-            head = parse_head(raw)
-            self._familiar = familiar(raw, head) if head.status not in BODILESS and head.status >= 200 else None
-            return head
-        known = last.known
-        if known.length is not None:
-            return Head(known.status, known.fields, LengthFraming(length), known.keeps, False, length)
-        return Head(known.status, known.fields, ChunkedFraming() if known.chunked else CloseFraming(), known.keeps,
-                    known.chunked, None)
+    def read(self, data: bytes) -> tuple[Head, bytes] | None:
+        """The head with which `data` begins, and what follows it; None while its end is not there. Raises as
+        `parse_head`."""
+        for known in self._known:
+            found = known.read(data)
+            if found is not None:
+                return found
+        raw, end, rest = data.partition(END)
+        if not end:
+            return None
+        head = parse_head(raw)
+        if head.status >= 200 and head.status not in BODILESS and len(raw) <= LONGEST:
+            self._known = [_Known(raw, head), *self._known[:MOST_KNOWN - 1]]
+        return head, rest
+
+
+class _Known:
+    """A head that was read, and the bytes around the digits of its length."""
+
+    def __init__(self, raw: bytes, head: Head) -> None:
+        found = _LENGTH.search(raw) if head.length is not None else None
+        self._before = raw[:found.start(1)] if found is not None else raw + END
+        self._after = raw[found.end(1):] + END if found is not None else b""
+        self._start, self._head = len(self._before), head
+
+    def read(self, data: bytes) -> tuple[Head, bytes] | None:
+        """As HeadReader has it; None for another head."""
+        if not data.startswith(self._before):
+            return None
+        head, start = self._head, self._start
+        if not self._after:
+            return head, data[start:]
+        end = data.find(b"\r", start, start + MOST_DIGITS + 1)
+        digits = data[start:end]
+        if not (digits.isdigit() and data.startswith(self._after, end)):
+            return None
+        length = int(digits)
+        return head if length == head.length else head.of_length(length), data[end + len(self._after):]
 
 
 # A child sends the same lines again and again, and the same line means the same.
@@ -93,16 +142,17 @@ def _field(line: bytes) -> tuple[str, str]:
     return matched[1].decode("ascii").lower(), matched[2].decode("latin-1")
 
 
-def _framing(status: int, fields: dict[str, str]) -> Framing:
+def _framing(status: int, fields: dict[str, str]) -> tuple[bool, int | None]:
+    """Whether the body comes in chunks, and its length where that is told."""
     coding, length = fields.get("transfer-encoding"), fields.get("content-length")
     if status in BODILESS or status < 200:
-        return LengthFraming(0)
+        return False, 0
     if coding is not None:
         if coding.lower() != "chunked" or length is not None:
             raise BadFraming(f"it frames its body by transfer-encoding {coding!r} and content-length {length!r}")
-        return ChunkedFraming()
+        return True, None
     if length is None:
-        return CloseFraming()
-    if not (length.isascii() and length.isdigit() and len(length) <= 15):
+        return False, None
+    if not (length.isascii() and length.isdigit() and len(length) <= MOST_DIGITS):
         raise BadFraming(f"its content-length is {length[:40]!r}")
-    return LengthFraming(int(length))
+    return False, int(length)

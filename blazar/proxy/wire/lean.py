@@ -5,6 +5,7 @@ through it (intake.py) and reaches the same application, over the same connectio
 """
 
 from functools import lru_cache
+from io import BytesIO
 from typing import Any
 
 from gunicorn.http import wsgi
@@ -30,8 +31,8 @@ def base_environ(config: Any, listener_name: Any, scheme: str = "http") -> dict[
             "SERVER_PROTOCOL": "HTTP/1.1", "wsgi.url_scheme": scheme}
 
 
-def lean_environ(base: dict[str, Any], head: RequestHead, client: Client, address: Any) -> dict[str, Any] | None:
-    """The environ of an ordinary request, but for its body; None for any other."""
+def lean_environ(base: dict[str, Any], head: RequestHead) -> dict[str, Any] | None:
+    """What an ordinary head tells an environ; None for any other."""
     target, values = head.target, head.values
     if head.old or head.method not in METHODS or not is_plain(target):
         return None
@@ -42,22 +43,25 @@ def lean_environ(base: dict[str, Any], head: RequestHead, client: Client, addres
     path, _, query = target.partition("?")
     environ["REQUEST_METHOD"], environ["PATH_INFO"] = head.method, path
     environ["QUERY_STRING"], environ["RAW_URI"] = query, target
-    environ["REMOTE_ADDR"] = address[0] if isinstance(address, tuple) else ""
-    environ["gunicorn.socket"], environ[CLIENT] = client.sock, client
     environ[FIELDS] = {name: value for name, value in values.items() if name != "content-length"}
     return environ
 
 
-def add_body(environ: dict[str, Any], client: Client, began: bytes, length: int) -> None:
-    """Give a request its body of so many bytes.
+def own_environ(known: dict[str, Any], client: Client, address: Any) -> dict[str, Any]:
+    """The same for the connection of one client."""
+    return {**known, "REMOTE_ADDR": address[0] if isinstance(address, tuple) else "", "gunicorn.socket": client.sock,
+            CLIENT: client}
+
+
+def body_of(client: Client, began: bytes, length: int) -> "BytesIO | Body":
+    """`wsgi.input` of a request with a body of so many bytes; one that is all there needs no reader of ours.
 
     `began` is what came after the head: what of it is not of this body is left for the client to read.
     """
     if len(began) > length:
         client.unread(began[length:])
         began = began[:length]
-    environ["wsgi.input"] = Body(client, began, length)
-    environ["CONTENT_LENGTH"] = str(length) if length else ""
+    return BytesIO(began) if len(began) == length else Body(client, began, length)
 
 
 @lru_cache(256)
@@ -80,7 +84,7 @@ def environ_key(name: str) -> str:
 
 
 class Body:
-    """`wsgi.input`: a body of so many bytes, of which `began` are here and the others what the client sends next."""
+    """A body of so many bytes, of which `began` are here and the others what the client sends next."""
 
     def __init__(self, client: Client, began: bytes, length: int) -> None:
         self._client = client

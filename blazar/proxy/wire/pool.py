@@ -42,13 +42,17 @@ SPARE = 1
 class Connection:
     """One connection to a child. Its watcher stays armed, lent or idle, and calls `on_bytes` when there is news.
 
-    Without an `on_bytes` nobody is there to read; when there is news all the same, the watcher is disarmed until
-    somebody is.
+    Without an `on_bytes` nobody is there to read: news means that an idle connection has ended, which its pool is told.
+    Of one that is lent the watcher is disarmed until somebody is there.
     """
 
-    def __init__(self, sock: _socket.socket, child_id: str) -> None:
+    def __init__(self, sock: _socket.socket, child_id: str, heads: HeadReader | None = None,
+                 on_end: "Callable[[Connection], None] | None" = None) -> None:
+        """`on_end` is called when there is news on it while it is idle."""
         self.child_id = child_id
+        self.heads = heads or HeadReader()
         self.reused = False
+        self.idle = False
         self.idle_since = 0.0
         self.streamed = False
         """Its last answer was a stream."""
@@ -56,12 +60,16 @@ class Connection:
         """Until when the child has to answer, of CLOCK_MONOTONIC; Pool.sweep looks."""
         self.late = False
         """It did not."""
+        self.interrupted = False
         self._sock = sock
+        self._recv = sock.recv
+        self._on_end = on_end
         self._loop = get_hub().loop
         self._readable = self._loop.io(sock.fileno(), READ)
         self._armed = False
-        self.interrupted = False
-        self.heads = HeadReader()
+        self._waiter = Waiter()
+        self._wake = partial(self._waiter.switch, None)
+        self._unheard = self._hear_nobody
 
     def send(self, data: bytes) -> None:
         """Send all of `data`, waiting where there is no room. Raises OSError."""
@@ -74,19 +82,22 @@ class Connection:
 
     def receive(self) -> bytes:
         """Wait for bytes; none when the child closed, or somebody interrupts. Raises OSError."""
-        waiter = Waiter()
-        self.listen(partial(waiter.switch, None))
+        waiter = self._waiter
+        self.listen(self._wake)
         try:
             while True:
                 waiter.get()
-                with contextlib.suppress(BlockingIOError):
+                waiter.clear()
+                try:
                     return self.read()
+                except BlockingIOError:
+                    continue
         finally:
-            self.listen(None)
+            self._readable.callback = self._unheard
 
     def read(self) -> bytes:
         """What has come by now, none when the child closed. Raises OSError: BlockingIOError when nothing has."""
-        return b"" if self.interrupted else self._sock.recv(READ_SIZE)
+        return b"" if self.interrupted else self._recv(READ_SIZE)
 
     def has_news(self) -> bool:
         """Whether something is there to be read: bytes, or the child's end."""
@@ -101,10 +112,15 @@ class Connection:
     def listen(self, on_bytes: Callable[[], None] | None) -> None:
         """Have `on_bytes` called from the loop whenever there is something to `read`; with None, pause."""
         if self._armed:
-            self._readable.callback = on_bytes or self._disarm
+            self._readable.callback = on_bytes or self._unheard
         elif on_bytes is not None:
             self._armed = True
             self._readable.start(on_bytes)
+
+    def rest(self) -> None:
+        """Have whoever was named be told of the next news, now that it is idle."""
+        if not self._armed:
+            self.listen(self._unheard)
 
     def interrupt(self) -> None:
         """Close under whoever waits for bytes, who then reads none. From anywhere."""
@@ -120,10 +136,13 @@ class Connection:
         self._readable.close()
         self._sock.close()
 
-    def _disarm(self) -> None:
+    def _hear_nobody(self) -> None:
         """There is news, and nobody there to read it."""
-        self._armed = False
-        self._readable.stop()
+        if self.idle and self._on_end is not None:
+            self._on_end(self)
+        else:
+            self._armed = False
+            self._readable.stop()
 
     def _send_slowly(self, rest: memoryview) -> None:
         hub = get_hub()
@@ -144,6 +163,8 @@ class Pool:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._idle: dict[str, list[Connection]] = {}
+        self._heads: dict[str, HeadReader] = {}
+        """What is known of the heads of each child."""
         self._lent: set[Connection] = set()
         self._closers: set[str] = set()
         """Places whose children close connections after a stream."""
@@ -153,20 +174,29 @@ class Pool:
 
         Raises OSError when the child does not accept.
         """
-        connection = self._idle_one(endpoint.child_id) or Connection(_connect(endpoint), endpoint.child_id)
+        idle = self._idle.get(endpoint.child_id)
+        connection = self._recent(idle) if idle else None
+        if connection is None:
+            connection = self._new(endpoint)
         self._lent.add(connection)
         return connection
 
-    def _idle_one(self, child_id: str) -> Connection | None:
-        idle = self._idle.get(child_id)
+    def _recent(self, idle: list[Connection]) -> Connection | None:
         while idle:
             connection = idle.pop()
+            connection.idle = False
             if self._clock() - connection.idle_since <= KEPT_IDLE:
-                connection.listen(None)
                 connection.reused = True
                 return connection
             connection.close()
         return None
+
+    def _new(self, endpoint: Endpoint) -> Connection:
+        child_id = endpoint.child_id
+        heads = self._heads.get(child_id)
+        if heads is None:
+            heads = self._heads[child_id] = HeadReader()
+        return Connection(_connect(endpoint), child_id, heads, self._drop)
 
     def close(self, connection: Connection) -> None:
         """End a lent connection, which cannot be used again."""
@@ -175,14 +205,16 @@ class Pool:
 
     def give_back(self, connection: Connection, endpoint: Endpoint, streamed: bool = False) -> None:
         """Keep a lent connection whose last answer ended cleanly."""
-        idle = self._idle.setdefault(endpoint.child_id, [])
+        idle = self._idle.get(endpoint.child_id)
+        if idle is None:
+            idle = self._idle[endpoint.child_id] = []
         connection.streamed = streamed
         if len(idle) >= endpoint.slots + SPARE or (streamed and _place(endpoint.child_id) in self._closers):
             self.close(connection)
             return
         self._lent.discard(connection)
-        connection.idle_since = self._clock()
-        connection.listen(lambda: self._drop(connection))
+        connection.idle, connection.idle_since = True, self._clock()
+        connection.rest()
         idle.append(connection)
 
     def found_stale(self, stale: Connection) -> None:
@@ -202,6 +234,7 @@ class Pool:
                     self._drop(connection)
             if not idle:
                 del self._idle[child_id]
+        self._heads = {child_id: heads for child_id, heads in self._heads.items() if child_id in living}
         for connection in self._lent:
             if connection.deadline < now:
                 connection.late, connection.deadline = True, math.inf

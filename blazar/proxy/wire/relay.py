@@ -17,7 +17,7 @@ from blazar.proxy.exchange import Exchange, Retryable, Sink
 from blazar.proxy.greens import MOMENT, sleep, spawn
 from blazar.proxy.meter import Meter
 from blazar.proxy.wire.flow import ChildClosed, Flow
-from blazar.proxy.wire.framing import BadFraming
+from blazar.proxy.wire.framing import BadFraming, Framing
 from blazar.proxy.wire.head import MAX_HEAD, Head
 from blazar.proxy.wire.pool import Connection, Pool
 from blazar.transport import Endpoint
@@ -41,6 +41,10 @@ class Call:
         self._rest = b""
         """Bytes of the answer that nobody has looked at yet."""
         self._head: Head | None = None
+        self._framing: Framing | None = None
+        """What follows the body; None before somebody reads it, and where all of it came with the head."""
+        self._had_all = False
+        """The body was all there, and has been taken."""
         self._quiet_since = 0.0
         """From when on the child may be taken to say nothing, of CLOCK_MONOTONIC; 0 before its answer has begun."""
         self._settling = False
@@ -58,10 +62,17 @@ class Call:
         return self._head
 
     @property
+    def framing(self) -> Framing:
+        """What follows the body of the answer."""
+        framing = self._framing
+        if framing is None:
+            framing = self._framing = self.head.framing()
+        return framing
+
+    @property
     def between_events(self) -> bool:
         """Where the pieces so far end, which the client has, an event may begin."""
-        head = self.head
-        return head.length is None and head.framing.at_boundary and self.meter.between_events
+        return self.head.length is None and self.framing.at_boundary and self.meter.between_events
 
     def __enter__(self) -> "Call":
         try:
@@ -77,7 +88,7 @@ class Call:
 
     def _release(self) -> None:
         head, connection = self._head, self._connection
-        if head is not None and head.keeps and head.framing.ended and head.framing.clean:
+        if head is not None and head.keeps and (self._had_all or (self.framing.ended and self.framing.clean)):
             self._pool.give_back(connection, self._endpoint, head.chunked)
         else:
             self._pool.close(connection)
@@ -133,18 +144,19 @@ class Call:
             sleep(MOMENT)  # a socket that takes everything would keep others waiting
 
     def _read_head(self) -> Head:
-        self._rest = self._receive()
+        data = self._rest = self._receive()
+        heads = self._connection.heads
         while True:
-            raw, end, rest = self._rest.partition(b"\r\n\r\n")
-            if end:
-                head = self._connection.heads.read(raw)
-                self._rest = rest
-                if head.status >= 200:
-                    return head
+            found = heads.read(data)
+            if found is None:
+                if len(data) > MAX_HEAD:
+                    raise BadFraming("its head is too long")
+                data = self._rest = data + self._receive()
                 continue
-            if len(self._rest) > MAX_HEAD:
-                raise BadFraming("its head is too long")
-            self._rest += self._receive()
+            head, data = found
+            self._rest = data
+            if head.status >= 200:
+                return head
 
     def _receive(self) -> bytes:
         data = self._connection.receive()
@@ -152,30 +164,39 @@ class Call:
             raise ChildClosed
         return data
 
+    def whole(self) -> bytes | None:
+        """The body, when all of it came with the head, and nothing more; to be asked first of all."""
+        rest = self._rest
+        if len(rest) != self.head.length:
+            return None
+        self._rest, self._had_all = b"", True
+        self.meter.add(rest, self._quiet_since)
+        return rest
+
     def relay(self, sink: Sink) -> None:
         """Move the body to the client as it comes, chunk framing included. Raises as `pieces` does, and ClientGone."""
-        head = self.head
-        take = self._following(as_it_came=head.chunked)
+        chunked, framing = self.head.chunked, self.framing
+        take = self._following(as_it_came=chunked)
         rest, self._rest = self._rest, b""
         if rest:
             sink.write(take(rest))
-            if head.framing.ended:
+            if framing.ended:
                 return
         else:
             sink.flush()
         client = sink.direct()
         if client is None:
             for wire, payload in self.pieces():
-                sink.write(wire if head.chunked else payload)
-        elif not head.framing.ended:
+                sink.write(wire if chunked else payload)
+        elif not framing.ended:
             try:
-                Flow(self._connection, head.framing, take, client).run()
+                Flow(self._connection, framing, take, client).run()
             except OSError as error:
                 raise sink.departed() from error
 
     def pieces(self) -> Iterator[tuple[bytes, bytes]]:
         """The body as it comes: (wire bytes, payload in them). Raises ChildClosed when the child ends it early."""
-        framing, take = self.head.framing, self._following()
+        framing, take = self.framing, self._following()
         data, self._rest = self._rest, b""
         while not framing.ended:
             if data:
@@ -190,7 +211,7 @@ class Call:
 
     def _following(self, as_it_came: bool = False) -> Callable[[bytes], bytes]:
         """What follows the body: it is shown the next bytes, and gives the payload in them, or those `as_it_came`."""
-        framing, meter, now = self.head.framing, self.meter, time.monotonic
+        framing, meter, now = self.framing, self.meter, time.monotonic
 
         def follow(data: bytes) -> bytes:
             payload = framing.feed(data)
@@ -205,7 +226,7 @@ class Call:
 
         Nobody waits for that: the client has its answer, and may ask again at once.
         """
-        if not self.head.framing.ended and not self._connection.interrupted:
+        if not (self._had_all or self.framing.ended or self._connection.interrupted):
             self._settling = True
             spawn(self._settle)
 

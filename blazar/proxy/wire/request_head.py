@@ -58,6 +58,9 @@ def receive_head(data: bytes, receive: Callable[[], bytes]) -> tuple[bytes, byte
     `receive` gives more bytes, at least one; it raises whatever its owner likes when there are none. Empty lines
     before the head are skipped. Raises HeadRefused as soon as no head can come of the bytes.
     """
+    end = data.find(END)
+    if end > 0 and not data.startswith(b"\r\n"):
+        return data[:end], data[end + len(END):]
     size, looked = len(data), 0
     while True:
         while data.startswith(b"\r\n"):

@@ -11,12 +11,14 @@ import time
 from collections.abc import Callable
 from http import HTTPStatus
 
-from blazar.proxy.exchange import ClientGone, ClientSlow
-from blazar.proxy.wire.client import Client
+from blazar.proxy.exchange import ClientGone, ClientSlow, Sink
+from blazar.proxy.wire.client import AnyClient, Client
 from blazar.proxy.wire.framing import LAST_CHUNK, ChunkedFraming, chunk
-from blazar.proxy.wire.stock import StockClient
 
 STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}" for status in HTTPStatus}
+
+BODILESS = (204, 304)
+"""Statuses of answers without a body."""
 
 LINGER = 2.0
 """Seconds for which a client that is still sending is read after its answer."""
@@ -33,25 +35,32 @@ def peer_of(sock: socket.socket) -> str:
     return f"[{address[0]}]:{address[1]}" if ":" in address[0] else f"{address[0]}:{address[1]}"
 
 
-class SocketSink:
+class SocketSink(Sink):
     """Writes one answer to a client's connection, with a head of our own, which leaves with what follows it."""
 
-    def __init__(self, client: Client | StockClient, *, old: bool = False, closing: bool = False,
-                 unread: bool = False, headless: bool = False,
-                 write_timeout: float | None = None, draining: Callable[[], bool] = lambda: False) -> None:
-        """`old`: an HTTP/1.0 client; `closing`: no request may follow; `unread`: the request has a body, which
-        nobody has read yet; `headless`: a HEAD request, so the answer has no body."""
-        self.started = self.gone = self.early = False
-        self.status = 0
+    started: bool = False
+    gone: bool = False
+    early: bool = False
+    closing: bool = False
+    status: int = 0
+    _encode: Callable[[bytes], bytes] | None = None
+    _last: bytes = b""
+    """The end of the body."""
+    _held: bytes = b""
+    """The head, until something else is sent with it."""
+
+    def __init__(self, client: AnyClient, closing: bool = False, unread: bool = False, old: bool = False,
+                 headless: bool = False, draining: Callable[[], bool] = lambda: False,
+                 write_timeout: float | None = None) -> None:
+        """`closing`: no request may follow; `unread`: the request has a body, which nobody has read yet; `old`: an
+        HTTP/1.0 client; `headless`: a HEAD request, so the answer has no body."""
         self.closing = closing or old
-        self._encode: Callable[[bytes], bytes] | None = None
-        self._last = self._held = b""
-        """The end of the body; and the head, until something else is sent with it."""
         self.unread = unread
         self.old = old
         self._client = client
         self._bodiless = headless
         self._draining = draining
+        self._on_gone: Callable[[], None] = _nobody
         client.write_timeout = write_timeout
 
     def start(self, status: int, headers: list[tuple[str, str]], *, raw_chunked: bool = False) -> None:
@@ -63,14 +72,30 @@ class SocketSink:
             if raw_chunked:
                 self._pass_chunks()
             return
+        self._held = self._head(status, headers, raw_chunked)
+
+    def _head(self, status: int, headers: list[tuple[str, str]], raw_chunked: bool = False) -> bytes:
         self.started, self.status = True, status
         self.closing = self.closing or self.unread or self._draining()
-        self._bodiless = self._bodiless or status in (204, 304)
-        lines = [STATUS_LINES.get(status) or f"HTTP/1.1 {status} ", *map(": ".join, headers)]
+        self._bodiless = self._bodiless or status in BODILESS
+        lines = [STATUS_LINES.get(status) or f"HTTP/1.1 {status} ", *[f"{name}: {value}" for name, value in headers]]
         if not (self._bodiless or (headers and headers[-1][0] == "Content-Length")):
             lines += self._choose_coding(raw_chunked)
         lines.append("Connection: close\r\n\r\n" if self.closing else "Connection: keep-alive\r\n\r\n")
-        self._held = "\r\n".join(lines).encode("latin-1")
+        return "\r\n".join(lines).encode("latin-1")
+
+    def give(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        if self.gone or self.early or self._bodiless:
+            self.start(status, headers)
+            self.write(body)
+            self.finish()
+            return
+        head = self._head(status, headers)
+        try:
+            self._client.send(head if self._bodiless else head + body)
+        except OSError as error:
+            raise self.departed() from error
+        self._end()
 
     def _choose_coding(self, raw_chunked: bool) -> list[str]:
         if self.old:
@@ -111,6 +136,9 @@ class SocketSink:
     def finish(self) -> None:
         if self._held or self._last:
             self._send(b"" if self._bodiless else self._last)
+        self._end()
+
+    def _end(self) -> None:
         if self.unread:
             self._linger()
         if self.closing:
@@ -160,11 +188,16 @@ class SocketSink:
 
     def watch(self, on_gone: Callable[[], None]) -> None:
         """Until `unwatch`, call `on_gone` from the event loop as soon as the client closes its side."""
-        def gone() -> None:
-            self.gone = self.closing = True
-            on_gone()
+        self._on_gone = on_gone
+        self._client.watch(self._left)
 
-        self._client.watch(gone)
+    def _left(self) -> None:
+        self.gone = self.closing = True
+        self._on_gone()
 
     def unwatch(self) -> None:
         self._client.unwatch()
+
+
+def _nobody() -> None:
+    """Watches."""

@@ -7,19 +7,17 @@ from typing import Any
 
 from gevent import Timeout, socket
 
-from blazar.proxy.wire.client import Client
+from blazar.proxy.wire.client import AnyClient, Client
 
 SLICE = 65536
 """Bytes that a client must take within the write timeout."""
 
 
-class StockClient:
+class StockClient(AnyClient):
     """What a sink needs of a connection, through gevent's own calls, which wait."""
 
     def __init__(self, sock: Any) -> None:
-        self.write_timeout: float | None = None
-        self.slow = False
-        self.sock = sock
+        super().__init__(sock)
         self._watch: Client | None = None
 
     def send(self, data: bytes) -> None:

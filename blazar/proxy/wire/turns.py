@@ -17,7 +17,7 @@ class Turns:
 
     def __init__(self, loop: Any) -> None:
         self._loop = loop
-        self._waiting: deque[Callable[[], None]] = deque()
+        self._waiting: deque[tuple[Callable[[Any], None], Any]] = deque()
         self._turn = -1.0
         """Which turn of the loop it is: the time at which it began."""
         self._begun = 0
@@ -26,13 +26,13 @@ class Turns:
         self._no_rest = loop.idle()
         """Keeps the loop turning while somebody waits."""
 
-    def begin(self, call: Callable[[], None]) -> None:
-        """Call `call` now, or in a later turn."""
+    def begin(self, call: Callable[[Any], None], found: Any) -> None:
+        """Call `call` with `found` now, or in a later turn."""
         if not self._waiting and self._room():
             self._begun += 1
-            call()
+            call(found)
             return
-        self._waiting.append(call)
+        self._waiting.append((call, found))
         if len(self._waiting) == 1:
             self._each_turn.start(self._go_on)
             self._no_rest.start(_rest)
@@ -46,7 +46,8 @@ class Turns:
     def _go_on(self) -> None:
         while self._waiting and self._room():
             self._begun += 1
-            self._waiting.popleft()()
+            call, found = self._waiting.popleft()
+            call(found)
         if not self._waiting:
             self._each_turn.stop()
             self._no_rest.stop()

@@ -9,11 +9,11 @@ from blazar.errors import BlazarError, RequestRefused
 from blazar.proxy.dialects.anthropic import AnthropicDialect
 from blazar.proxy.dialects.ollama import OllamaDialect
 from blazar.proxy.dialects.openai import OpenAIDialect
-from blazar.proxy.exchange import Exchange
 from blazar.proxy.json import BadJson, loads
 from blazar.proxy.sse import SseReader
 from blazar.proxy.wire.framing import BadFraming
 from blazar.proxy.wire.head import parse_head
+from tests.support.exchanges import exchange_of
 from tests.support.fuzz import bodies, streams
 from tests.support.fuzz.fault import Fault
 from tests.support.fuzz.mutate import spoil_bytes, spoiled_json
@@ -78,11 +78,11 @@ def _translated(name: str, pieces: list[bytes], stops: tuple[str, ...]) -> tuple
     """What a streaming client gets for a child's bytes, and how it ended."""
     head, _, body = b"".join(pieces).partition(b"\r\n\r\n")
     dialect = dialects()[name]
-    exchange = Exchange("r", dialect, "chat", "m", True, b"", {}, stops=stops)
+    exchange = exchange_of("r", dialect, "chat", "m", stream=True, stops=stops)
     translator, reader = dialect.translator(exchange), SseReader()
     got: list[bytes] = []
     try:
-        framing = parse_head(head).framing
+        framing = parse_head(head).framing()
         for piece in _recut(body, pieces, len(head) + 4):
             for data in reader.feed(framing.feed(piece)):
                 got.append(_fed(translator, data))

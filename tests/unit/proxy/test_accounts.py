@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 import pytest
 
 from blazar.errors import DailyQuotaExceeded, QuotaExceeded
-from blazar.proxy.accounts import DAY, Account, Accounts, Limits
+from blazar.proxy.accounts import Account, Accounts
+from blazar.proxy.limits import DAY, Limits
 from blazar.proxy.sliding import STEPS, WINDOW
 from blazar.supervisor.usage import Usage
 
@@ -194,8 +195,7 @@ class Box:
     def __init__(self, chance):
         self.chance = chance
         self.clock = Clock(MIDNIGHT + DAY - chance.uniform(0, 600))
-        self.limits = Limits(rpm=chance.randint(1, 40), tpm=chance.randint(1, 3000),
-                             daily_tokens=chance.randint(1, 9000), max_concurrent=chance.randint(1, 6))
+        self.limits = self.some_limits()
         self.usage = Usage(NoPool(), None, self.clock, self.clock)
         self.truth = Truth(self.limits)
         self.told = [0, 0]
@@ -283,20 +283,32 @@ class Box:
         self.tell()
         self.accounts.restore(**self.usage.today())
 
+    def some_limits(self):
+        chance = self.chance
+        return Limits(rpm=chance.randint(1, 40), tpm=chance.randint(1, 3000), daily_tokens=chance.randint(1, 9000),
+                      max_concurrent=chance.randint(1, 6))
+
+    def amend(self):
+        """Somebody changes the limits, whatever is under way."""
+        self.limits = self.truth.limits = self.some_limits()
+        for accounts in (self.accounts, self.departing):
+            if accounts is not None:
+                accounts.open([("ann", self.limits)])
+
     def check(self):
         now, truth, ann = self.clock.now, self.truth, self.ann
         assert ann.today() == truth.today(now)
         used = truth.used(truth.spent, now)
         assert (ann._tokens.total(now), ann._requests.total(now)) == (used, truth.used(truth.requests, now))
-        assert (ann._reserved, ann._concurrent) == (truth.reserved, truth.under_way)
-        assert ann.left()[0] == self.limits.rpm - truth.used(truth.requests, now)
-        assert ann.left()[2] == max(0, min(self.limits.tpm - used - truth.reserved,
-                                                    self.limits.daily_tokens - truth.today(now) - truth.reserved))
+        assert (ann.reserved, ann._most - ann._free) == (truth.reserved, truth.under_way)
+        assert ann.left()[0] == max(0, self.limits.rpm - truth.used(truth.requests, now))
+        assert ann.left()[1] == max(0, min(self.limits.tpm - used - truth.reserved,
+                                          self.limits.daily_tokens - truth.today(now) - truth.reserved))
 
 
 ACTIONS = [Box.arrive] * 10 + [Box.end] * 8 + [Box.try_again, Box.end_departing, Box.end_departing, Box.meet_again] + \
     [Box.tell] * 3
-RARE = [Box.kill, Box.reload]
+RARE = [Box.kill, Box.reload, Box.amend]
 
 
 @pytest.mark.parametrize("first", range(0, 1000, 100))
@@ -313,7 +325,7 @@ def test_any_schedule_of_arrivals_failures_retries_and_restarts_is_counted_exact
         while box.leaving:
             box.end_departing()
         box.check()
-        assert (box.ann._reserved, box.ann._concurrent) == (0, 0)
+        assert (box.ann.reserved, box.ann._most - box.ann._free) == (0, 0)
         box.tell()
         assert box.noted == [len(box.truth.requests), sum(amount for _, amount in box.truth.spent)], seed
 
@@ -332,6 +344,7 @@ def test_news_are_told_once_by_day_and_model(clock):
     ann.spend(1, 0, "n")
     ann.spend(1, 1, "m")
     wall.now = MIDNIGHT
+    clock.now += 0.5
     ann.spend(10, 20, "m")
 
     def row(day, model, requests, prompt, completion, steps):
@@ -339,7 +352,7 @@ def test_news_are_told_once_by_day_and_model(clock):
                 "completion_tokens": completion, "steps": steps}
     assert accounts.take_news() == [row("2024-10-03", "m", 1, 3, 4, [[10000, 1, 5], [10005, 0, 2]]),
                                     row("2024-10-03", "n", 0, 1, 0, [[10005, 0, 1]]),
-                                    row("2024-10-04", "m", 0, 10, 20, [[10005, 0, 30]])]
+                                    row("2024-10-04", "m", 0, 10, 20, [[10010, 0, 30]])]
     assert accounts.take_news() == []
 
 

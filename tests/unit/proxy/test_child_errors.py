@@ -4,11 +4,11 @@ import pytest
 
 from blazar.errors import ChildFailed, ChildRefused, MediaUnread, PromptTooLong
 from blazar.proxy.child_errors import child_error
-from blazar.proxy.exchange import Exchange
+from tests.support.exchanges import exchange_of
 
 
 def exchange():
-    made = Exchange(id="r", dialect=None, operation="chat", asked="m", stream=False, body=b"", payload={})
+    made = exchange_of(id="r", dialect=None, operation="chat", asked="m", stream=False, body=b"", payload={})
     made.model, made.context_length = "m:q4_0", 4096
     return made
 

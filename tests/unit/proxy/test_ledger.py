@@ -1,8 +1,11 @@
+import itertools
+
 import pytest
 
 from blazar.errors import ShuttingDown
 from blazar.proxy.exchange import Exchange
 from blazar.proxy.ledger import KEPT, Ledger
+from tests.support.exchanges import exchange_of
 
 
 class Clock:
@@ -24,7 +27,7 @@ def ledger(clock):
 
 
 def exchange() -> Exchange:
-    return Exchange(id="r", dialect=None, operation="chat", asked="m", stream=False, body=b"", payload={})
+    return exchange_of(id="r", dialect=None, operation="chat", asked="m", stream=False, body=b"", payload={})
 
 
 def test_leases_are_counted_and_last_use_is_the_later_of_take_and_return(ledger, clock):
@@ -38,11 +41,13 @@ def test_leases_are_counted_and_last_use_is_the_later_of_take_and_return(ledger,
     assert ledger.use_of("never#1") == {"in_flight": 0, "last_used": 0.0}
 
 
-def test_every_change_is_a_new_revision(ledger):
-    before = ledger.revision
-    ledger.take("m#1")
-    ledger.give_back("m#1")
-    assert ledger.revision == before + 2
+def test_what_is_told_of_the_children_is_another_after_every_change(ledger, clock):
+    told = [ledger.children()]
+    for change in (ledger.take, ledger.give_back, ledger.take):
+        clock.now += 1
+        change("m#1")
+        told.append(ledger.children())
+    assert all(before != after for before, after in itertools.pairwise(told))
 
 
 def test_drain_of_an_unused_child_is_acknowledged_at_once(ledger):

@@ -3,9 +3,10 @@ from dataclasses import replace
 
 import pytest
 
-from blazar.proxy.exchange import Exchange, Usage
-from blazar.proxy.meter import KEPT, UNLIMITED_COMPLETION, Meter, estimated, expected_tokens
+from blazar.proxy.exchange import Usage
+from blazar.proxy.meter import KEPT, PIECES, UNLIMITED_COMPLETION, Meter, estimated, expected_tokens
 from blazar.telemetry.metrics import SHORT, Series
+from tests.support.exchanges import exchange_of
 
 # As llama-server b11434 ends a stream that did not ask for usage, and a whole answer.
 STREAM_END = (b'data: {"choices":[{"finish_reason":"stop","index":0,"delta":{}}],"created":17644,"id":"chatcmpl-x",'
@@ -47,7 +48,9 @@ def test_whether_a_stream_has_said_that_it_is_over(end, is_finished):
 
 def test_a_long_answer_costs_little_memory():
     meter = metered(b"y" * 10_000_000, 65536)
-    assert len(meter._kept) <= 2 * KEPT + 65536 and meter.counts() is None
+    assert len(meter._kept) <= KEPT and not meter._pieces and meter.counts() is None
+    meter = metered(b"y" * 100_000, 1)
+    assert len(meter._kept) <= KEPT and len(meter._pieces) < PIECES
 
 
 @pytest.mark.parametrize("usage", [
@@ -87,7 +90,7 @@ def test_events_and_gaps_of_a_stream(end):
 
 def exchange(payload, context_length=0):
     body = json.dumps(payload).encode()
-    return Exchange(id="r", dialect=None, operation="chat", asked="m", stream=False, body=body, payload=payload,
+    return exchange_of(id="r", dialect=None, operation="chat", asked="m", stream=False, body=body, payload=payload,
                     context_length=context_length)
 
 
@@ -109,3 +112,33 @@ def test_only_to_load_costs_nothing():
     asked = exchange({"prompt": ""})
     asked.knobs["load_only"] = True
     assert expected_tokens(asked) == 0
+
+
+USUAL = [
+    (b'"usage":{"prompt_tokens":8,"completion_tokens":16,"total_tokens":24}', Usage(8, 16)),
+    (b'"usage": {"completion_tokens": 16, "prompt_tokens": 8, "total_tokens": 24}', Usage(8, 16)),
+    (b'"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0,"prompt_tokens_details":{"cached_tokens":5}}',
+     Usage(0, 0, 5))]
+
+
+@pytest.mark.parametrize(("text", "told"), USUAL)
+def test_usual_counts_are_what_json_says_of_them(text, told):
+    body = b'{"choices":[],' + text + b"}"
+    assert metered(body).counts() == told
+    assert metered(body.replace(b"{", b"{ ")).counts() == told, "and so in a form that no pattern knows"
+    assert metered(body[:-1] + b',"timings":{}}').counts() == replace(told, timed=True)
+
+
+@pytest.mark.parametrize(("text", "told"), [
+    (b'{"prompt_tokens":8,"completion_tokens":16,"total_tokens":24,"prompt_tokens":9}', Usage(9, 16)),
+    (b'{"prompt_tokens":12345678901,"completion_tokens":16,"total_tokens":24}', Usage(12345678901, 16)),
+    (b'{"prompt_tokens":8.6,"completion_tokens":16,"total_tokens":24}', Usage(9, 16)),
+    (b'{"prompt_tokens":08,"completion_tokens":16,"total_tokens":24}', None)])
+def test_unusual_counts_are_read_as_json(text, told):
+    assert metered(b'{"usage":' + text + b"}").counts() == told
+
+
+def test_the_pieces_of_an_event_are_one_event():
+    assert metered(b"data: {}\n\n" * 1000, 3, stream=True).events == pytest.approx(1000, abs=3000 / PIECES)
+    assert metered(b"data: {}\n\n" * 1000, 70_000, stream=True).events == 1000
+    assert metered(b"data: {}\n\n" * 1000).events == 0, "nobody asked for a stream"

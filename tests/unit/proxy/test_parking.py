@@ -6,11 +6,12 @@ import gevent
 import pytest
 
 from blazar.errors import QueueFull, QueueTimeout, ShuttingDown
-from blazar.proxy.accounts import Limits
 from blazar.proxy.auth import ApiKey
-from blazar.proxy.exchange import ClientGone, Exchange, Usage
+from blazar.proxy.exchange import ClientGone, Usage
+from blazar.proxy.limits import Limits
 from blazar.proxy.parking import POSITION, ChildLost, Lot, Parking, cost
 from blazar.telemetry.metrics import Metrics
+from tests.support.exchanges import exchange_of
 from tests.support.fake_supervisor import endpoint
 from tests.support.turning import turning
 
@@ -40,7 +41,7 @@ class Bench:
     def exchange(self, name="", weight=1.0, **more):
         self.now += 1
         key = ApiKey(name, b"", limits=Limits(weight=weight)) if name else None
-        made = Exchange(id=f"{name}{self.now}", dialect=SimpleNamespace(busy=503), operation="chat", asked="m",
+        made = exchange_of(id=f"{name}{self.now}", dialect=SimpleNamespace(busy=503), operation="chat", asked="m",
                         stream=False, body=b"", payload={}, model="m", api_key=key, started=self.now, **more)
         made.sink, made.endpoint = Sink(), PLACE
         return made

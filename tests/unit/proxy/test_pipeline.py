@@ -4,6 +4,7 @@ import pytest
 
 from blazar.proxy.exchange import Exchange, Reply
 from blazar.proxy.pipeline import ASKING, GENERATION, LOADING, ORDER, STEPS, UNLOADING, compose
+from tests.support.exchanges import exchange_of
 
 BEFORE = [
     # stage, stage after it, why
@@ -44,7 +45,7 @@ def test_every_set_checks_the_model():
 
 
 def exchange() -> Exchange:
-    return Exchange(id="r", dialect=None, operation="chat", asked="m", stream=False, body=b"", payload={})
+    return exchange_of(id="r", dialect=None, operation="chat", asked="m", stream=False, body=b"", payload={})
 
 
 def recorder(said, name):

@@ -1,7 +1,8 @@
 import pytest
 
-from blazar.proxy.accounts import DAY, Account, Limits
-from blazar.proxy.rates import duration, rate_headers
+from blazar.proxy.accounts import Account
+from blazar.proxy.limits import DAY, Limits
+from blazar.proxy.rates import duration
 
 NOON = 20000 * DAY + DAY / 2
 
@@ -18,7 +19,7 @@ def test_durations_are_as_openai_writes_them(seconds, text):
 
 
 def test_a_fresh_key_has_all_of_its_limits():
-    assert rate_headers(account(rpm=60, tpm=1000), "openai") == [
+    assert account(rpm=60, tpm=1000).headers("openai") == [
         ("x-ratelimit-limit-requests", "60"), ("x-ratelimit-remaining-requests", "60"),
         ("x-ratelimit-reset-requests", "0s"), ("x-ratelimit-limit-tokens", "1000"),
         ("x-ratelimit-remaining-tokens", "1000"), ("x-ratelimit-reset-tokens", "0s")]
@@ -27,25 +28,24 @@ def test_a_fresh_key_has_all_of_its_limits():
 def test_what_is_used_and_reserved_is_not_left():
     ann = account(rpm=60, tpm=1000)
     ann.spend(10, 20)
-    ann.enter(400)
-    told = dict(rate_headers(ann, "ollama", counted=True))
+    told = dict(ann.rates.of(ann.enter(400), "ollama"))
     assert (told["x-ratelimit-remaining-requests"], told["x-ratelimit-reset-requests"]) == ("59", "1m0s")
     assert (told["x-ratelimit-remaining-tokens"], told["x-ratelimit-reset-tokens"]) == ("570", "1m0s")
     ann.spend(5000, 0)
-    assert dict(rate_headers(ann, "openai", counted=True))["x-ratelimit-remaining-tokens"] == "0"
+    assert dict(ann.headers("openai"))["x-ratelimit-remaining-tokens"] == "0"
 
 
 def test_of_two_limits_of_tokens_the_nearer_one_is_told():
     ann = account(tpm=1000, daily_tokens=1500)
-    assert dict(rate_headers(ann, "openai"))["x-ratelimit-limit-tokens"] == "1000"
+    assert dict(ann.headers("openai"))["x-ratelimit-limit-tokens"] == "1000"
     ann.spend(900, 0)
     ann.restore("2024-10-04", 1450)
-    told = dict(rate_headers(ann, "openai"))
+    told = dict(ann.headers("openai"))
     assert [told[f"x-ratelimit-{what}-tokens"] for what in ("limit", "remaining", "reset")] == ["1500", "50", "12h0m0s"]
 
 
 def test_anthropic_clients_get_both_forms():
-    told = dict(rate_headers(account(rpm=5), "anthropic"))
+    told = dict(account(rpm=5).headers("anthropic"))
     assert told["anthropic-ratelimit-requests-limit"] == told["x-ratelimit-limit-requests"] == "5"
     assert told["anthropic-ratelimit-requests-remaining"] == "5"
     assert told["anthropic-ratelimit-requests-reset"].endswith("Z") and not any("tokens" in name for name in told)
@@ -54,4 +54,4 @@ def test_anthropic_clients_get_both_forms():
 @pytest.mark.parametrize("limits", [{}, {"max_concurrent": 4}, {"weight": 2.0}])
 def test_a_key_without_such_limits_has_none(limits):
     ann = account(**limits)
-    assert not ann.limits.has_rates and rate_headers(ann, "anthropic") == []
+    assert ann.rates is None and ann.headers("anthropic") == []

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from blazar.proxy.answer_cache import Kept
-from blazar.proxy.exchange import Exchange, Usage
+from blazar.proxy.exchange import Usage
 from blazar.proxy.replay import LONGEST, Listener, replay
+from tests.support.exchanges import exchange_of
 from tests.support.wire import anthropic_blocks, anthropic_events, chunk, counts, dialects, ndjson, sse
 
 KEPT = Kept("Hello world", "hm", None, Usage(prompt_tokens=7, completion_tokens=3))
@@ -32,9 +33,13 @@ class Sink:
     def finish(self):
         """It is whole."""
 
+    def give(self, status, headers, body):
+        self.start(status, headers)
+        self.write(body)
+
 
 def exchange(dialect="openai", stream=False, stops=()):
-    made = Exchange(id="r", dialect=dialects()[dialect], operation="chat", asked="M", stream=stream, body=b"",
+    made = exchange_of(id="r", dialect=dialects()[dialect], operation="chat", asked="M", stream=stream, body=b"",
                     payload={"stop_sequences": list(stops)}, stops=stops)
     made.sink = Sink()
     return made

@@ -5,13 +5,13 @@ import pytest
 from blazar.errors import RequestCancelled
 from blazar.proxy.auth import ApiKey
 from blazar.proxy.dialects.openai import OpenAIDialect
-from blazar.proxy.exchange import Exchange
 from blazar.proxy.ledger import Ledger
 from blazar.proxy.under_way import state_of, told
+from tests.support.exchanges import exchange_of
 
 
 def exchange(id, key="", **more):
-    return Exchange(id=id, dialect=OpenAIDialect(), operation="chat", asked="m", stream=True, body=b"private",
+    return exchange_of(id=id, dialect=OpenAIDialect(), operation="chat", asked="m", stream=True, body=b"private",
                     payload={}, api_key=ApiKey(key, b"") if key else None, **more)
 
 

@@ -10,6 +10,7 @@ from blazar.supervisor.states import State
 from tests.support.fleet_bench import Bench
 from tests.support.stub_model import play
 
+pytestmark = pytest.mark.slow
 SMALL = Path(__file__).parents[2] / "data" / "census" / "container-4gib.json"
 
 

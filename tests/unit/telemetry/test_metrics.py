@@ -1,6 +1,8 @@
+import itertools
+
 import pytest
 
-from blazar.telemetry.metrics import Counter, Gauge, Histogram, Metrics
+from blazar.telemetry.metrics import MANY, Counter, Gauge, Histogram, Metrics
 from tests.support.exposition import read, value
 
 
@@ -70,3 +72,25 @@ def test_names_are_told_once_and_begin_with_ours():
 def test_the_reader_of_these_tests_is_strict(broken):
     with pytest.raises((AssertionError, StopIteration)):
         read(broken)
+
+
+def test_many_values_are_in_their_buckets_whenever_somebody_looks():
+    histogram, values = Histogram("h", "What it is.", (0.1, 1.0, 2.0), "who"), [(place * 7919 % 3000) / 1000
+                                                                               for place in range(1000)]
+    for place, value_ in enumerate(values):
+        histogram.observe(value_, "ann")
+        assert len(histogram.series("ann").fresh) < MANY
+        if place % 333 == 0:
+            assert sum(histogram.series("ann").counts) == place + 1
+    bounds = (-1.0, 0.1, 1.0, 2.0, 9.0)
+    assert histogram.series("ann").counts == [sum(low < one <= high for one in values)
+                                              for low, high in itertools.pairwise(bounds)]
+    assert histogram.series("ann").sum == pytest.approx(sum(values))
+
+
+def test_who_keeps_a_count_adds_to_what_is_told():
+    counter = Counter("a_total", "What it is.", "who")
+    kept = counter.count("ann")
+    kept.n += 2
+    counter.add("ann")
+    assert counter.value("ann") == kept.n == 3 and counter.values() == {("ann",): 3}

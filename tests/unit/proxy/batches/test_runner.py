@@ -9,9 +9,9 @@ from blazar.errors import DatabaseLocked, SupervisorGone
 from blazar.proxy.batches.runner import Runner
 from blazar.proxy.batches.task import Outcome, Question, Task
 from blazar.proxy.directory import Directory
-from blazar.proxy.exchange import Exchange
 from blazar.proxy.ledger import Ledger
 from blazar.transport import Endpoint
+from tests.support.exchanges import exchange_of
 from tests.support.fake_supervisor import eventually
 
 MODEL = "solo:q4_0"
@@ -59,7 +59,7 @@ def start(tmp_path):
 
 
 def exchange(model, endpoint):
-    made = Exchange(id="x", dialect=None, operation="chat", asked=model, stream=False, body=b"", payload={})
+    made = exchange_of(id="x", dialect=None, operation="chat", asked=model, stream=False, body=b"", payload={})
     made.model, made.endpoint = model, endpoint
     return made
 

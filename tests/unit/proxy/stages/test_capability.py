@@ -2,15 +2,15 @@ import pytest
 
 from blazar.errors import NotCapable
 from blazar.proxy.directory import Directory
-from blazar.proxy.exchange import Exchange
 from blazar.proxy.stages.capability import Capability
+from tests.support.exchanges import exchange_of
 
 DIRECTORY = Directory({"models": {"chat:q4_0": {"capabilities": ["completion", "tools"]},
                                   "words:f16": {"capabilities": ["embedding"]}}})
 
 
 def ask(model, needs):
-    exchange = Exchange(id="r", dialect=None, operation="o", asked=model, stream=False, body=b"", payload={},
+    exchange = exchange_of(id="r", dialect=None, operation="o", asked=model, stream=False, body=b"", payload={},
                         model=model, needs=needs)
     Capability(DIRECTORY)(exchange)
 

@@ -3,12 +3,12 @@ import pytest
 from blazar.errors import KnobRefused
 from blazar.proxy.dialects.ollama import OllamaDialect
 from blazar.proxy.dialects.openai import OpenAIDialect
-from blazar.proxy.exchange import Exchange
 from blazar.proxy.stages.knobs import knobs
+from tests.support.exchanges import exchange_of
 
 
 def run(dialect, payload=None, headers=None) -> None:
-    exchange = Exchange(id="r", dialect=dialect, operation="chat", asked="m", stream=False, body=b"",
+    exchange = exchange_of(id="r", dialect=dialect, operation="chat", asked="m", stream=False, body=b"",
                         payload=payload or {}, knobs={"load_only": True, **(headers or {})})
     knobs(exchange)
 

@@ -3,14 +3,16 @@
 import pytest
 
 from blazar.errors import ChildFailed, QuotaExceeded
-from blazar.proxy.accounts import Accounts, Limits
+from blazar.proxy.accounts import Accounts
 from blazar.proxy.auth import ApiKey
 from blazar.proxy.dialects.openai import OpenAIDialect
-from blazar.proxy.exchange import ClientGone, Exchange, Reply, Usage
+from blazar.proxy.exchange import ClientGone, Reply, Usage
 from blazar.proxy.json_scan import BodyReader
+from blazar.proxy.limits import Limits
 from blazar.proxy.stages.charge import Charge
 from blazar.proxy.stages.quota import Quota
 from blazar.telemetry.metrics import Metrics
+from tests.support.exchanges import exchange_of
 
 ANN = ApiKey("ann", b"")
 
@@ -23,7 +25,7 @@ class Bench:
 
     @staticmethod
     def exchange_for(api_key=ANN, **payload):
-        return Exchange(id="r", dialect=OpenAIDialect(None), operation="chat", asked="m", stream=False,
+        return exchange_of(id="r", dialect=OpenAIDialect(None), operation="chat", asked="m", stream=False,
                         body=b"x" * 40, payload=payload, model="m:q4_0", api_key=api_key)
 
     def run(self, outcome, usage=None, api_key=ANN, attempts=1, **payload):
@@ -105,7 +107,7 @@ def test_answers_tell_what_is_left_once_the_request_is_counted():
     bench.run(Reply(200), Usage(7, 3), max_tokens=100)
     told = dict(bench.exchange.headers)
     assert (told["x-ratelimit-remaining-requests"], told["x-ratelimit-remaining-tokens"]) == ("4", "890")
-    assert bench.account.left()[1:] == (1000, 990, False)
+    assert bench.account.left()[1:] == (990, False)
     free = Bench(max_concurrent=5)
     free.run(Reply(200))
     assert free.exchange.headers == [], "nothing of a limit is used up by and by"

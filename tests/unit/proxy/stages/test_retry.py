@@ -4,12 +4,13 @@ import pytest
 
 from blazar.errors import ChildFailed, ChildSilent, ShuttingDown
 from blazar.proxy.directory import Directory
-from blazar.proxy.exchange import Exchange, Reply, Retryable
+from blazar.proxy.exchange import Reply, Retryable
 from blazar.proxy.ledger import Ledger
 from blazar.proxy.stages.retry import Retry
 from blazar.proxy.supervisor import Supervisor
 from blazar.proxy.warden import Warden
 from blazar.telemetry.metrics import Metrics
+from tests.support.exchanges import exchange_of
 from tests.support.fake_supervisor import endpoint
 
 PLACE = endpoint("m:q4_0", ("127.0.0.1", 9))
@@ -33,7 +34,7 @@ def run(directory, *outcomes, ended_by=None):
             raise outcome
         return outcome
 
-    exchange = Exchange(id="r", dialect=None, operation="chat", asked="m", stream=False, body=b"", payload={},
+    exchange = exchange_of(id="r", dialect=None, operation="chat", asked="m", stream=False, body=b"", payload={},
                         endpoint=PLACE)
     try:
         ledger, metrics = Ledger(), Metrics()

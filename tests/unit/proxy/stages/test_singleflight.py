@@ -4,13 +4,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from blazar.proxy.exchange import Exchange, Reply
+from blazar.proxy.exchange import Reply
 from blazar.proxy.stages.singleflight import SingleFlight
 from blazar.telemetry.metrics import Metrics
+from tests.support.exchanges import exchange_of
 
 
 def exchange(**more):
-    made = Exchange(id="x", dialect=SimpleNamespace(name="openai"), operation="chat", asked="m", stream=False,
+    made = exchange_of(id="x", dialect=SimpleNamespace(name="openai"), operation="chat", asked="m", stream=False,
                     body=b"{}", payload={}, model="m", **more)
     made.sink = SimpleNamespace(started=False, gone=False)
     return made

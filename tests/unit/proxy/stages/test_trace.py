@@ -5,11 +5,16 @@ import pytest
 from blazar.errors import ChildFailed, ShuttingDown
 from blazar.proxy.auth import ApiKey
 from blazar.proxy.dialects.openai import OpenAIDialect
-from blazar.proxy.exchange import ClientGone, ClientSlow, Exchange, Reply, Usage
+from blazar.proxy.endings import MOST
+from blazar.proxy.exchange import ClientGone, ClientSlow, Reply, Usage
 from blazar.proxy.ledger import Ledger
 from blazar.proxy.stages.trace import Trace
 from blazar.telemetry.audit import AuditLog
-from blazar.telemetry.metrics import Metrics
+from blazar.telemetry.metrics import MANY, Metrics
+from tests.support.exchanges import exchange_of
+
+OWN = ("id", "prompt_tokens", "completion_tokens", "load_ms", "queue_ms", "first_byte_ms", "total_ms")
+"""Fields of an audit line in which requests that end alike differ."""
 
 
 class Sink:
@@ -49,7 +54,7 @@ def bench(tmp_path):
 
 
 def exchange(sink, **more):
-    made = Exchange(id="req_1", dialect=OpenAIDialect(), operation="chat", asked="Solo", stream=True, body=b"",
+    made = exchange_of(id="req_1", dialect=OpenAIDialect(), operation="chat", asked="Solo", stream=True, body=b"",
                     payload={}, model="solo:q4_0", **more)
     made.sink = sink
     return made
@@ -118,3 +123,43 @@ def test_names_cannot_break_a_line(bench):
     asked.asked = 'a"\n{"id":"forged"}\n' + "x" * 5000
     bench.run(asked, Reply(200))
     assert bench.line()["id"] == "req_1" and len(bench.line()["asked"]) == 200
+
+
+def test_requests_that_end_alike_have_their_own_numbers(bench):
+    long = exchange(Sink(200), first_byte=51.0, overhead=0.5, load_ns=1_000_000, queue_ns=2_000_000, cache="miss",
+                    usage=Usage(7, 3))
+    plain = exchange(Sink(200), cache="miss", usage=Usage(8, 0))
+    plain.id = "req_2"
+    for asked in (long, plain):
+        bench.run(asked, Reply(200))
+    first, second = map(json.loads, bench.file.read_text().splitlines())
+    assert [first[name] for name in OWN] == ["req_1", 7, 3, 1.0, 2.0, 1000.0, 2500.0]
+    assert [second[name] for name in OWN] == ["req_2", 8, 0, 0.0, 0.0, None, 2500.0]
+    assert {name for name in first if first[name] != second[name]} <= set(OWN) and first["cache"] == "miss"
+    assert bench.metrics.generations.value("openai", "chat", "2xx") == 2
+    assert sum(bench.metrics.first_byte.series("solo:q4_0").counts) == 1
+    assert bench.ledger.finished.last(9, None) == [{**second, "path": ""}, {**first, "path": ""}]
+
+
+def test_a_model_without_an_answer_has_no_time_of_one(bench):
+    bench.run(exchange(Sink(200)), Reply(200))
+    assert "solo" not in bench.metrics.first_byte.text()
+
+
+def test_any_number_of_names_takes_a_bounded_room(bench):
+    trace = Trace(bench.ledger, bench.metrics, bench.audit)
+    for number in range(2 * MOST):
+        asked = exchange(Sink(200))
+        asked.asked = f"%s{number}"
+        trace(asked, lambda _: Reply(200))
+    assert len(trace._known) <= MOST and bench.metrics.generations.value("openai", "chat", "2xx") == 2 * MOST
+    assert [json.loads(line)["asked"] for line in bench.file.read_text().splitlines()] == [
+        f"%s{number}" for number in range(2 * MOST)]
+
+
+def test_values_of_many_requests_are_kept_for_a_moment_only(bench):
+    trace = Trace(bench.ledger, bench.metrics, None)
+    for _ in range(3 * MANY - 1):
+        trace(exchange(Sink(200), started=49.5, first_byte=50.0), lambda _: Reply(200))
+    for series in (bench.metrics.first_byte.series("solo:q4_0"), bench.metrics.overhead.series()):
+        assert len(series.fresh) == MANY - 1 and sum(series.counts) == 3 * MANY - 1

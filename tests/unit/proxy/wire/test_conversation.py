@@ -13,9 +13,11 @@ from gunicorn.config import Config
 
 from blazar.proxy.exchange import ClientGone
 from blazar.proxy.request import REQUEST, Request, Terms
+from blazar.proxy.wire import conversation
 from blazar.proxy.wire.client import Client
 from blazar.proxy.wire.conversation import Conversation, Door
-from blazar.proxy.wire.lean import FIELDS
+from blazar.proxy.wire.lean import CLIENT, FIELDS
+from blazar.proxy.wire.request_head import check_head
 from blazar.proxy.wire.sinks import SocketSink
 from blazar.proxy.wire.turns import Turns
 
@@ -36,6 +38,7 @@ class Worker:
         self.cfg = Config()
         self.app = SimpleNamespace(gateway=SimpleNamespace(pace=lambda: None))
         self.seen: list[dict] = []
+        self.met: list[tuple] = []
         self.refused: list[str] = []
 
     @property
@@ -50,6 +53,7 @@ class Worker:
             return
         self.seen.append({"lean": FIELDS in environ, "method": request.method, "path": request.path,
                           "query": environ["QUERY_STRING"], "headers": request.headers, "body": body.decode()})
+        self.met.append((environ["REMOTE_ADDR"], environ[CLIENT], environ["gunicorn.socket"]))
         request.answer(200, json.dumps(len(self.seen)).encode())
 
     def refuse_head(self, client, began, error):
@@ -62,13 +66,13 @@ class Worker:
 class Talk:
     """A conversation over a socket pair, in a greenlet."""
 
-    def __init__(self) -> None:
+    def __init__(self, door: Door | None = None, address: str = "127.0.0.1") -> None:
         self.worker = Worker()
         self.ours, self.theirs = socket.socketpair()
         self.theirs.settimeout(5)
         self.client = Client(self.ours)
-        door = Door(self.worker.cfg, self.ours, Turns(gevent.get_hub().loop))
-        self.running = gevent.spawn(self._run, Conversation(self.worker, door, self.client, ("127.0.0.1", 1)))
+        self.door = door or Door(self.worker.cfg, self.ours, Turns(gevent.get_hub().loop))
+        self.running = gevent.spawn(self._run, Conversation(self.worker, self.door, self.client, (address, 1)))
 
     def _run(self, conversation) -> None:
         try:
@@ -143,6 +147,21 @@ def test_a_client_that_leaves_anywhere_ends_the_conversation(cut, reset):
     talk.running.get(timeout=2)
     assert talk.worker.seen == [] and talk.worker.refused == []
     talk.theirs.close()
+
+
+def test_a_head_is_checked_once_for_all_connections_and_tells_nothing_of_another(monkeypatch):
+    checked = []
+    monkeypatch.setattr(conversation, "check_head", lambda raw: checked.append(raw) or check_head(raw))
+    first = Talk(address="10.0.0.1").send(ORDINARY)
+    longer = ORDINARY.replace(b": 5", b": 11") + b" world"
+    second = Talk(first.door, "10.0.0.2").send(longer, ORDINARY, LAST)
+    first.send(longer, LAST)
+    assert first.answers().count(b" 200 OK") == second.answers().count(b" 200 OK") == 3
+    assert checked == [ORDINARY.partition(b"\r\n\r\n")[0], LAST[:-4]]
+    assert [one["body"] for one in second.worker.seen] == ["hello world", "hello", ""]
+    assert [one["body"] for one in first.worker.seen] == ["hello", "hello world", ""]
+    for talk, address in ((first, "10.0.0.1"), (second, "10.0.0.2")):
+        assert talk.worker.met == [(address, talk.client, talk.ours)] * 3
 
 
 def test_a_deadline_that_passes_ends_an_idle_conversation():

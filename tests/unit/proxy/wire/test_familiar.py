@@ -3,9 +3,7 @@
 import pytest
 
 from blazar.errors import BlazarError
-from blazar.proxy.wire.familiar import LONGEST, familiar
-from blazar.proxy.wire.framing import ChunkedFraming, CloseFraming, LengthFraming
-from blazar.proxy.wire.head import HeadReader
+from blazar.proxy.wire.familiar import LONGEST, Heads, familiar
 from blazar.proxy.wire.request_head import check_head
 
 HEAD = b"POST /a HTTP/1.1\r\nHost: b\r\nContent-Length: %b\r\nX: 1"
@@ -55,23 +53,35 @@ def test_a_long_head_is_not_kept():
     assert familiar(HEAD % b"1" + b"a" * LONGEST, "") is None
 
 
-@pytest.mark.parametrize(("first", "kind"), [
-    (b"HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nContent-Length: 5", LengthFraming),
-    (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", ChunkedFraming),
-    (b"HTTP/1.1 200 OK\r\nConnection: close", CloseFraming),
-])
-def test_each_answer_has_its_own_framing(first, kind):
-    reader = HeadReader()
-    one, two = reader.read(first), reader.read(first.replace(b": 5", b": 12"))
-    assert (two.status, two.keeps, type(two.framing)) == (one.status, one.keeps, kind)
-    assert two.framing is not one.framing and two.length == (12 if kind is LengthFraming else None)
-    one.framing.feed(b"5\r\nabcde\r\n0\r\n\r\n" if kind is ChunkedFraming else b"abcde")
-    assert not reader.read(first).framing.ended
+def test_heads_of_all_connections():
+    heads = Heads(most=2)
+    assert heads.find(HEAD % b"10") is None
+    assert heads.keep(HEAD % b"10", "a").length(HEAD % b"10") == 10
+    found = heads.find(HEAD % b"7")
+    assert found is not None and (found.known, found.length(HEAD % b"7")) == ("a", 7)
+    assert heads.find((HEAD % b"7").replace(b"X: 1", b"X: 2")) is None
 
 
-def test_another_answer_is_read_anew():
-    reader = HeadReader()
-    reader.read(b"HTTP/1.1 200 OK\r\nContent-Length: 5")
-    assert reader.read(b"HTTP/1.1 404 Not Found\r\nContent-Length: 5").status == 404
-    assert reader.read(b"HTTP/1.1 204 No Content\r\nContent-Length: 5").framing.ended
-    assert reader.read(b"HTTP/1.1 204 No Content\r\nContent-Length: 7").framing.ended
+@pytest.mark.parametrize("digits", [
+    b"1234567890123456", b"", b"+7", b"7 ", b"7, 7", b"7\r\nContent-Length: 7", b"\xb2"])
+def test_a_length_that_would_be_refused_is_not_known(digits):
+    heads = Heads()
+    heads.keep(HEAD % b"10", "a")
+    assert heads.find(HEAD % digits) is None
+
+
+def test_the_head_that_was_not_met_for_longest_is_forgotten():
+    heads = Heads(most=2)
+    one, two, three = (b"GET /%d HTTP/1.1\r\nHost: a" % number for number in range(3))
+    heads.keep(one, 1)
+    heads.keep(two, 2)
+    assert heads.find(one).known == 1
+    heads.keep(three, 3)
+    assert heads.find(two) is None
+    assert (heads.find(one).known, heads.find(three).known) == (1, 3)
+
+
+def test_long_heads_fill_no_memory():
+    heads, long = Heads(), HEAD % b"1" + b"a" * LONGEST
+    assert heads.keep(long, "a").length(long) == 1
+    assert heads.find(long) is None

@@ -9,7 +9,7 @@ from blazar.proxy.wire.turns import MOST, Turns
 
 def test_what_comes_alone_begins_at_once():
     begun, turns = [], Turns(gevent.get_hub().loop)
-    turns.begin(lambda: begun.append(1))
+    turns.begin(begun.append, 1)
     assert begun == [1]
 
 
@@ -19,7 +19,7 @@ def test_many_begin_in_order_and_others_have_their_turn_in_between():
     each_turn.start(lambda: looks.append(len(begun)))
     count = 5 * MOST + 1
     for number in range(count):
-        turns.begin(lambda number=number: begun.append(number))
+        turns.begin(begun.append, number)
     assert begun == list(range(MOST))
     with gevent.Timeout(5):
         while len(begun) < count:
@@ -34,7 +34,7 @@ def test_the_loop_rests_when_nobody_waits():
     loop, begun = gevent.get_hub().loop, []
     turns = Turns(loop)
     for number in range(2 * MOST):
-        turns.begin(lambda number=number: begun.append(number))
+        turns.begin(begun.append, number)
     with gevent.Timeout(5):
         while len(begun) < 2 * MOST:
             gevent.sleep(0.001)
