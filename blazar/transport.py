@@ -4,7 +4,7 @@ import http.client
 import os
 import socket
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 Address = tuple[str, int] | str
 """Host and port for TCP, a path for a Unix socket."""
@@ -20,7 +20,7 @@ def model_at(place: str) -> str:
     return place.partition(" ")[0]
 
 
-ROUTER = "router"
+ROUTER: Final = "router"
 """The place of the child that serves all models, and the lane of its endpoints; models' own names have a colon."""
 
 

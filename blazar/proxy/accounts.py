@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
 from blazar.errors import DailyQuotaExceeded, QuotaExceeded
 from blazar.proxy.limits import DAY, Left, Limits, to_midnight
@@ -22,9 +22,9 @@ from blazar.proxy.uses import Use
 from blazar.telemetry.metrics import Count, Counter
 from blazar.units import format_duration
 
-ENDLESS = 1 << 62
+ENDLESS: Final = 1 << 62
 """Stands for a limit that there is not."""
-REMEMBERED = 3
+REMEMBERED: Final = 3
 """Days besides this one whose tokens are remembered."""
 
 Counts = Callable[[str, str], tuple[Count, Count]]

@@ -6,23 +6,13 @@ Keys are looked up and compared as SHA-256 digests, so the time says nothing abo
 import hashlib
 import hmac
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from blazar.config.tables.api_keys import digest_of, names_of
 from blazar.errors import BlazarError, KeyUnknown, ModelForbidden, OwnerOnly, Unauthenticated
 from blazar.proxy.aliases import spelt
-from blazar.proxy.limits import NO_LIMITS, Limits
-
-
-@dataclass(frozen=True)
-class ApiKey:
-    """A caller's credential: its name, the digest of its text, the references it may use (none = all), its limits."""
-
-    name: str
-    digest: bytes
-    models: tuple[str, ...] = ()
-    limits: Limits = NO_LIMITS
+from blazar.proxy.api_key import ApiKey
+from blazar.proxy.limits import Limits
 
 
 class KeyRing:

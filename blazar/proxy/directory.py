@@ -5,7 +5,7 @@ the attempt that meets it, which calls `suspect` and asks the supervisor instead
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from blazar.errors import AliasHollow, BlazarError, ModelNotFound
 from blazar.proxy.aliases import Alias
@@ -13,7 +13,7 @@ from blazar.store.name import parse
 from blazar.store.resolve import resolve
 from blazar.transport import Endpoint
 
-REMEMBERED = 1024
+REMEMBERED: Final = 1024
 """Spellings whose canonical name is kept; beyond that the memory starts anew."""
 
 

@@ -7,7 +7,7 @@ Once the head is out, whatever goes wrong is told inside the stream, or by endin
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from blazar.errors import BlazarError, ChildFailed
 from blazar.proxy.assemble import Assembler
@@ -25,10 +25,10 @@ from blazar.proxy.wire.pool import Pool
 from blazar.proxy.wire.relay import Call
 from blazar.telemetry.metrics import Metrics
 
-MAX_CHILD_ERROR = 65536
+MAX_CHILD_ERROR: Final = 65536
 """Bytes of a child's error answer that are read for its message."""
-DONE = "[DONE]"
-MAX_OBJECT = 64 << 20
+DONE: Final = "[DONE]"
+MAX_OBJECT: Final = 64 << 20
 """Bytes of the longest JSON answer that is read whole."""
 
 Result = TypeVar("Result")

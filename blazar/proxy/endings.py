@@ -4,11 +4,11 @@ An ending is told apart by its `Words`, the texts and flags of an audit line. Th
 each request's own, and the counts that go with it, are made when the first request ends so, and kept for the next.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from blazar.telemetry.metrics import Metrics, status_class
 
-MOST = 512
+MOST: Final = 512
 """Endings that are kept; when they are more, all are made anew. A name is of limited length, so they take a MiB."""
 
 

@@ -7,13 +7,10 @@ translate.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from blazar.proxy.api_key import ApiKey
 from blazar.transport import Endpoint
-
-if TYPE_CHECKING:
-    from blazar.proxy.auth import ApiKey
-    from blazar.proxy.wire.relay import Call
 
 
 class Sink:
@@ -263,7 +260,7 @@ class Exchange:
     """The [[alias]] under which it was asked for, if it was."""
     place: str = ""
     """Which of the model's children this attempt goes to."""
-    api_key: "ApiKey | None" = None
+    api_key: ApiKey | None = None
     sink: Sink
     """Set by the resource, before the first stage."""
     path: str = ""
@@ -301,8 +298,8 @@ class Exchange:
     """Its answer was made for an identical request."""
     ended_by: Exception | None = None
     """Why the gateway itself ended this exchange, when it did; Retryable when only this attempt."""
-    call: "Call | None" = None
-    """The one to the child that is under way, if any."""
+    call: Any = None
+    """The `wire.relay.Call` to the child that is under way, if any."""
     interrupt: Callable[[], None] | None = None
     """Wakes whoever waits for the child's bytes; set while there is a connection to the child."""
 

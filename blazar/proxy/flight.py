@@ -7,6 +7,7 @@ long as anybody follows.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from blazar.errors import BlazarError, Saturated
 from blazar.proxy.around import AroundSink
@@ -14,7 +15,7 @@ from blazar.proxy.exchange import ClientGone, Exchange
 from blazar.proxy.greens import Event
 from blazar.proxy.wire.framing import ChunkedFraming
 
-MOST = 8 << 20
+MOST: Final = 8 << 20
 """Bytes of the longest answer that is gathered; of a longer one those who follow have none."""
 
 

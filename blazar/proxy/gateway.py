@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from blazar.config.config import Config
 from blazar.errors import BlazarError, ShuttingDown
@@ -60,9 +60,9 @@ from blazar.telemetry.audit import AuditLog
 from blazar.telemetry.metrics import Metrics
 from blazar.tls import Pair, read_pair
 
-TICK = 1.0
+TICK: Final = 1.0
 """Seconds between beats, reports and sweeps."""
-LONGEST_LOAD = 600.0
+LONGEST_LOAD: Final = 600.0
 """Seconds that an engine may take to load, where `model_load_timeout_secs` does not say."""
 
 log = logging.getLogger("blazar.proxy")

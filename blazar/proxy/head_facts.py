@@ -5,19 +5,19 @@ Clients send the same head again and again, over one connection or many, and wha
 """
 
 import re
-from typing import Any
+from typing import Any, Final
 
 from blazar.proxy.wire.lean import FIELDS
 from blazar.proxy.wire.request_head import authority_of
 
-FACTS = "blazar.facts"
+FACTS: Final = "blazar.facts"
 """Where the environ keeps them, when they are known already."""
-EXPECTS = "HTTP_BLAZAR_EXPECT"
+EXPECTS: Final = "HTTP_BLAZAR_EXPECT"
 """Where our gunicorn worker puts `Expect`, so that it is answered only once the body is wanted."""
-KNOB_PREFIX = "x-blazar-"
+KNOB_PREFIX: Final = "x-blazar-"
 """How the names of the fields begin that are ours."""
 
-_REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
+_REQUEST_ID: Final = re.compile(r"[\x21-\x7e]{1,128}")
 
 
 class HeadFacts:

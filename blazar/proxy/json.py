@@ -7,7 +7,7 @@ refuses is read once more by the standard library, which either accepts it (a lo
 import json
 import math
 import re
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from blazar.errors import RequestRefused
 
@@ -16,14 +16,14 @@ try:
 except ImportError:
     orjson = None  # type: ignore[assignment]
 
-MAX_DEPTH = 128
-NEVER_DEEP = 2 * MAX_DEPTH
+MAX_DEPTH: Final = 128
+NEVER_DEEP: Final = 2 * MAX_DEPTH
 """Bytes of a text in which nothing can be nested deeper."""
-MAX_DIGITS = 4300
-COUNTED = 4096
+MAX_DIGITS: Final = 4300
+COUNTED: Final = 4096
 """Bytes up to which a text is counted through; in a longer one, to look for the next is many times faster."""
-BOM = b"\xef\xbb\xbf"
-_LONE_SURROGATE = re.compile(f"[{chr(0xd800)}-{chr(0xdfff)}]")
+BOM: Final = b"\xef\xbb\xbf"
+_LONE_SURROGATE: Final = re.compile(f"[{chr(0xd800)}-{chr(0xdfff)}]")
 
 
 class BadJson(ValueError):
@@ -171,5 +171,5 @@ def _int(digits: str) -> int | float:
     return value if -(1 << 63) <= value < 1 << 64 else _float(digits)
 
 
-_DECODER = json.JSONDecoder(parse_float=_float, parse_int=_int, parse_constant=_constant)
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_DECODER: Final = json.JSONDecoder(parse_float=_float, parse_int=_int, parse_constant=_constant)
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)

@@ -8,37 +8,37 @@ values as one step allows, and what is larger or nested deeper is taken apart he
 import codecs
 import re
 from collections.abc import Callable, Collection
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from blazar.errors import RequestRefused
 from blazar.proxy.json import BOM, MAX_DEPTH, BadJson, encoding_problem, load_object, loads, not_an_object, too_deep
 
-MOST_VALUES = 1_000_000
+MOST_VALUES: Final = 1_000_000
 """Values in a large body that is parsed as a whole; so many take some tenth of a second."""
-STEP = 1 << 16
+STEP: Final = 1 << 16
 """Bytes of text that one step passes over."""
-RUN = 1 << 14
+RUN: Final = 1 << 14
 """Bytes of small values that one step passes over."""
-LONGEST_FIELD = 1 << 16
+LONGEST_FIELD: Final = 1 << 16
 """Bytes of the longest value that is built."""
-SHORT_NUMBER = 15
+SHORT_NUMBER: Final = 15
 """Characters up to which a number without an exponent is surely finite and not too long."""
 
-_BLANK = rb"[ \t\n\r]*"
-_ESCAPE = rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})'
-_TEXT = rb'[^"\\\x00-\x1f]*(?:%b[^"\\\x00-\x1f]*)*' % _ESCAPE
-_SCALAR = rb'(?:"%b"|-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?(?:[eE][+-]?[0-9]{1,2})?|true|false|null)' % _TEXT
-_MEMBER = rb'"%b"%b:%b%b' % (_TEXT, _BLANK, _BLANK, _SCALAR)
-_SMALL = rb"(?:%b|\[(?:%b)?\]|\{(?:%b)?\})" % (_SCALAR, *(
+_BLANK: Final = rb"[ \t\n\r]*"
+_ESCAPE: Final = rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})'
+_TEXT: Final = rb'[^"\\\x00-\x1f]*(?:%b[^"\\\x00-\x1f]*)*' % _ESCAPE
+_SCALAR: Final = rb'(?:"%b"|-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,15})?(?:[eE][+-]?[0-9]{1,2})?|true|false|null)' % _TEXT
+_MEMBER: Final = rb'"%b"%b:%b%b' % (_TEXT, _BLANK, _BLANK, _SCALAR)
+_SMALL: Final = rb"(?:%b|\[(?:%b)?\]|\{(?:%b)?\})" % (_SCALAR, *(
     _BLANK + item + _BLANK + b"(?:," + _BLANK + item + _BLANK + b")*|" + _BLANK for item in (_SCALAR, _MEMBER)))
-_ITEMS = re.compile(rb"(?:%b%b%b,)*" % (_BLANK, _SMALL, _BLANK))
-_MEMBERS = re.compile(rb'(?:%b"%b"%b:%b%b%b,)*' % (_BLANK, _TEXT, _BLANK, _BLANK, _SMALL, _BLANK))
+_ITEMS: Final = re.compile(rb"(?:%b%b%b,)*" % (_BLANK, _SMALL, _BLANK))
+_MEMBERS: Final = re.compile(rb'(?:%b"%b"%b:%b%b%b,)*' % (_BLANK, _TEXT, _BLANK, _BLANK, _SMALL, _BLANK))
 _BLANKS, _STRETCH, _ESCAPED = re.compile(_BLANK), re.compile(_TEXT), re.compile(_ESCAPE)
-_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_STRING = re.compile(rb'"%b"' % _TEXT)
-_WORD = re.compile(rb"true|false|null")
+_NUMBER: Final = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_STRING: Final = re.compile(rb'"%b"' % _TEXT)
+_WORD: Final = re.compile(rb"true|false|null")
 _QUOTE, _COLON, _COMMA, _OBJECT, _LIST = b'":,{['
-_CLOSER = {_OBJECT: ord("}"), _LIST: ord("]")}
+_CLOSER: Final = {_OBJECT: ord("}"), _LIST: ord("]")}
 
 
 class BodyReader:

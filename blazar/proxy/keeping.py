@@ -1,12 +1,13 @@
 """`KeepingSink`: passes a relayed answer on as it is, and keeps what passed before the client has the end of it."""
 
 from collections.abc import Callable
+from typing import Final
 
 from blazar.proxy.around import AroundSink
 from blazar.proxy.exchange import Sink
 from blazar.proxy.wire.framing import ChunkedFraming
 
-DONE = b"\ndata: [DONE]"
+DONE: Final = b"\ndata: [DONE]"
 """Where the last event of a stream begins; within JSON a line never ends, so no text of a model looks like it."""
 
 

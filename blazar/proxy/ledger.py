@@ -7,13 +7,13 @@ back. Time is CLOCK_MONOTONIC, which the supervisor on the same machine shares.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from blazar.proxy.accounts import Accounts
 from blazar.proxy.exchange import Exchange
 from blazar.proxy.finished import Finished
 
-KEPT = 600.0
+KEPT: Final = 600.0
 """Seconds after its last use for which an idle child is still reported."""
 
 

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
-DAY = 86400
+DAY: Final = 86400
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Limits:
         return (self.rpm, self.tpm, self.daily_tokens) != (None, None, None)
 
 
-NO_LIMITS = Limits()
+NO_LIMITS: Final = Limits()
 
 Left = tuple[int, int, bool]
 """What is left of them, with what is reserved taken off: of `rpm`, where there is that limit; then of `tpm` or

@@ -6,36 +6,36 @@ the bytes of the request and the events that passed.
 """
 
 import re
-from typing import Any
+from typing import Any, Final
 
 from blazar.proxy.exchange import Exchange, Usage
 from blazar.proxy.json import BadJson, loads
 from blazar.telemetry.metrics import MANY, Series
 
-KEPT = 4096
+KEPT: Final = 4096
 """Bytes at the end of an answer in which its counts are looked for."""
-PIECES = 64
+PIECES: Final = 64
 """Pieces, each no longer than that, that wait to be joined to them."""
-EVENT_ENDS = (b"\n\n", b"\r\n\r\n")
-MOST = (1 << 63) - 1
+EVENT_ENDS: Final = (b"\n\n", b"\r\n\r\n")
+MOST: Final = (1 << 63) - 1
 """The largest count that is told: clients read 64-bit integers."""
-BYTES_A_TOKEN = 4
+BYTES_A_TOKEN: Final = 4
 """Of a request's body, for an estimate."""
-LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+LIMITS: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 """Names under which a request limits its answer."""
-COUNTED = frozenset({"count_tokens", "input_tokens"})
+COUNTED: Final = frozenset({"count_tokens", "input_tokens"})
 """Operations that have no answer, and whose prompt nobody reads."""
-UNLIMITED_COMPLETION = 256
+UNLIMITED_COMPLETION: Final = 256
 """Tokens reserved for an answer to which the request sets no limit."""
 
 # In a JSON string the quotes of these keys would be escaped, so what a model writes is never taken for them.
-_NUMBER = (int, float)  # a tuple: `int | float` would be built anew at each call
-_FINISHED = re.compile(rb'(?:^|[\r\n])data:\s*(?:\[DONE\]|\{"error")|"finish_reason"\s*:\s*"|"stop"\s*:\s*true')
-_FLAT = re.compile(rb"\s*:\s*(\{[^{}]*\})")
-_NESTED = re.compile(rb"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})")
-_COUNTS = (("usage", b'"usage"'), ("timings", b'"timings"'))
+_NUMBER: Final = (int, float)  # a tuple: `int | float` would be built anew at each call
+_FINISHED: Final = re.compile(rb'(?:^|[\r\n])data:\s*(?:\[DONE\]|\{"error")|"finish_reason"\s*:\s*"|"stop"\s*:\s*true')
+_FLAT: Final = re.compile(rb"\s*:\s*(\{[^{}]*\})")
+_NESTED: Final = re.compile(rb"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})")
+_COUNTS: Final = (("usage", b'"usage"'), ("timings", b'"timings"'))
 # The object as engines write it nearly always; any other is read as JSON.
-_USAGE = re.compile(rb"""
+_USAGE: Final = re.compile(rb"""
     "usage":\ ?\{
     (?: "prompt_tokens":\ ?(N),\ ?"completion_tokens":\ ?(N) | "completion_tokens":\ ?(N),\ ?"prompt_tokens":\ ?(N) )
     ,\ ?"total_tokens":\ ?N (?: ,\ ?"prompt_tokens_details":\ ?\{"cached_tokens":\ ?(N)\} )? \}

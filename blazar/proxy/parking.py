@@ -7,6 +7,7 @@ this is one number up and down. With several gateway workers each has its share 
 
 import math
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from blazar.errors import QueueFull, QueueTimeout, QueueYielded, Saturated
 from blazar.proxy import greens
@@ -17,15 +18,15 @@ from blazar.telemetry.metrics import Metrics
 from blazar.transport import Endpoint
 from blazar.units import format_duration
 
-BATCHES = "\0batches"
+BATCHES: Final = "\0batches"
 """The line of requests for which nobody waits; no API key has such a name."""
-BATCH_SHARE = 1 / 16
+BATCH_SHARE: Final = 1 / 16
 """Their weight together, against that of the lightest API key."""
-PROMPT_TOKENS = 20
+PROMPT_TOKENS: Final = 20
 """Tokens of a prompt that cost as much as one of an answer: engines read so many times faster than they write."""
-LONGEST_PAUSE = 60.0
+LONGEST_PAUSE: Final = 60.0
 """Seconds that a refused client is asked to wait at most; the clients people have ignore more."""
-POSITION = "X-Blazar-Queue-Position"
+POSITION: Final = "X-Blazar-Queue-Position"
 
 
 class ChildLost(Exception):

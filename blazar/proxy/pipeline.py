@@ -8,7 +8,7 @@ amends, gets the exchange alone: `step(exchange)` returns, or raises.
 
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
-from typing import Any
+from typing import Any, Final
 
 from blazar.proxy.exchange import Exchange, Reply
 
@@ -16,7 +16,7 @@ Forward = Callable[[Exchange], Reply]
 Stage = Callable[[Exchange, Forward], Reply]
 Step = Callable[[Exchange], None]
 
-ORDER = (
+ORDER: Final = (
     # once for each exchange
     "trace",      # in-flight entry, counts, audit line
     "name",       # the canonical name, so that no spelling slips past the next stage
@@ -37,19 +37,19 @@ ORDER = (
     "admission",  # the same, and one of its slots
 )
 
-STEPS = frozenset({"name", "auth", "capability", "media", "knobs", "structure", "resolve", "preflight"})
+STEPS: Final = frozenset({"name", "auth", "capability", "media", "knobs", "structure", "resolve", "preflight"})
 """Stages after which nothing is to be undone."""
 
-GENERATION = frozenset(ORDER) - {"lease"}
+GENERATION: Final = frozenset(ORDER) - {"lease"}
 """The stage set of routes that make a model answer."""
-ASKING = frozenset({"trace", "name", "auth", "quota", "capability", "media", "knobs", "retry", "charge", "resolve",
-                    "admission"})
+ASKING: Final = frozenset({"trace", "name", "auth", "quota", "capability", "media", "knobs", "retry", "charge",
+                           "resolve", "admission"})
 """The stage set of routes that have a model work without making it write."""
-COUNTING = ASKING - {"admission"} | {"lease"}
+COUNTING: Final = ASKING - {"admission"} | {"lease"}
 """The stage set of routes that ask a child what takes none of its slots: tokens are counted beside any answer."""
-LOADING = frozenset({"trace", "name", "auth", "quota", "knobs", "resolve", "lease"})
+LOADING: Final = frozenset({"trace", "name", "auth", "quota", "knobs", "resolve", "lease"})
 """The stage set of a request that only loads a model."""
-UNLOADING = frozenset({"trace", "name", "auth"})
+UNLOADING: Final = frozenset({"trace", "name", "auth"})
 """The stage set of a request that only names a model."""
 
 

@@ -5,6 +5,7 @@ Only keys with such limits have them. Ollama knows none of its own, so its clien
 
 import math
 from collections.abc import Callable
+from typing import Final
 
 from blazar.proxy.dialects.times import rfc3339
 from blazar.proxy.limits import Left, Limits, to_midnight
@@ -14,10 +15,10 @@ Header = tuple[str, str]
 
 LIMIT_REQUESTS, LEFT_REQUESTS, RESET_REQUESTS, LIMIT_TOKENS, LEFT_TOKENS, RESET_TOKENS = _OPENAI = tuple(
     f"x-ratelimit-{what}-{of}" for of in ("requests", "tokens") for what in ("limit", "remaining", "reset"))
-_ANTHROPIC = {of: tuple(f"anthropic-ratelimit-{of}-{what}" for what in ("limit", "remaining", "reset"))
+_ANTHROPIC: Final = {of: tuple(f"anthropic-ratelimit-{of}-{what}" for what in ("limit", "remaining", "reset"))
               for of in ("requests", "tokens")}
-RATE_HEADERS = (*_OPENAI, *(name for names in _ANTHROPIC.values() for name in names))
-MINUTE = "1m0s"
+RATE_HEADERS: Final = (*_OPENAI, *(name for names in _ANTHROPIC.values() for name in names))
+MINUTE: Final = "1m0s"
 _REQUESTS_IN_A_MINUTE, _TOKENS_IN_A_MINUTE = (RESET_REQUESTS, MINUTE), (RESET_TOKENS, MINUTE)
 
 

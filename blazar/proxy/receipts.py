@@ -1,13 +1,14 @@
 """Response headers that say what the gateway did."""
 
 import time
+from typing import Final
 
 from blazar.proxy.exchange import Exchange
 
-OVERHEAD = "X-Blazar-Overhead-Ms"
-STRUCTURED = "X-Blazar-Structured-Output"
-CACHE = "X-Blazar-Cache"
-COALESCED = ("X-Blazar-Coalesced", "true")
+OVERHEAD: Final = "X-Blazar-Overhead-Ms"
+STRUCTURED: Final = "X-Blazar-Structured-Output"
+CACHE: Final = "X-Blazar-Cache"
+COALESCED: Final = ("X-Blazar-Coalesced", "true")
 """The header that says that the answer was made for an identical request."""
 
 

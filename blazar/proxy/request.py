@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import getrandbits
-from typing import Any
+from typing import Any, Final
 
 from gunicorn.http.errors import NoMoreData, ParseException
 
@@ -20,11 +20,11 @@ from blazar.proxy.wire.sinks import SocketSink
 from blazar.proxy.wire.stock import StockClient
 from blazar.units import format_bytes, format_duration
 
-REQUEST = "blazar.request"
+REQUEST: Final = "blazar.request"
 """Where the environ keeps our Request."""
-READ_SIZE = 1 << 18
+READ_SIZE: Final = 1 << 18
 """Bytes of a body that are read at once."""
-MOST_PIECES = 2048
+MOST_PIECES: Final = 2048
 """Pieces of a body that are kept as they came: one that is sent without pauses has fewer."""
 
 

@@ -9,7 +9,7 @@ import http.client
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from blazar.engines.router import model_of
 from blazar.errors import BlazarError, ChildFailed, ChildRefused, LoadFailed, RouterBusy
@@ -28,17 +28,17 @@ from blazar.proxy.wire.relay import Call
 from blazar.telemetry.metrics import Metrics
 from blazar.transport import ROUTER, Endpoint, connection_to
 
-PASSING = re.compile(r"model '.*' not found|model name=\S+ is not (?:found|running)|model limit reached"
+PASSING: Final = re.compile(r"model '.*' not found|model name=\S+ is not (?:found|running)|model limit reached"
                      r"|proxy error: Could not establish connection")
 """What a router says of a model that is just going, or has just gone; nothing has reached an engine then."""
-NOT_LOADED = re.compile(r"failed to load$")
-BROKEN = b"proxy error: "
+NOT_LOADED: Final = re.compile(r"failed to load$")
+BROKEN: Final = b"proxy error: "
 """Begins what a router writes behind an answer that broke off."""
-KEPT = 256
+KEPT: Final = 256
 """Bytes of an answer's end that tell whether it is whole."""
-PAUSE = 0.3
+PAUSE: Final = 0.3
 """Seconds; a router needs some tenths of one to see that a child of its own has ended."""
-ANSWER_LIMIT = 5.0
+ANSWER_LIMIT: Final = 5.0
 """Seconds a router may take to say which models it has loaded."""
 
 

@@ -1,14 +1,15 @@
 """`SlidingWindow`: how much there was of something in the last minute."""
 
 from array import array
+from typing import Final
 
-WINDOW = 60
+WINDOW: Final = 60
 """Seconds that a window counts."""
-STEPS = 10
+STEPS: Final = 10
 """Of a second, in which a window counts: what happens within one step leaves together, at most 0.1 s late."""
-SPAN = WINDOW * STEPS
+SPAN: Final = WINDOW * STEPS
 """Steps that a window counts besides the one under way."""
-PLACES = SPAN + 1
+PLACES: Final = SPAN + 1
 
 
 def step_at(now: float) -> int:

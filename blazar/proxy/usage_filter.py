@@ -3,13 +3,15 @@
 An event goes through as soon as it is whole; the one that has counts and no choices is left out.
 """
 
+from typing import Final
+
 from blazar.proxy.around import AroundSink
 from blazar.proxy.exchange import Exchange, Sink
 from blazar.proxy.json import BadJson, loads
 from blazar.proxy.json_scan import BodyReader
 from blazar.proxy.wire.framing import ChunkedFraming
 
-LONGEST = 1 << 20
+LONGEST: Final = 1 << 20
 """Bytes of an event that are held; a longer one has more to say than counts, and goes through as it comes."""
 
 

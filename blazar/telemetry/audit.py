@@ -10,8 +10,9 @@ import fcntl
 import logging
 import os
 from pathlib import Path
+from typing import Final
 
-ROTATE_AT = 16 << 20
+ROTATE_AT: Final = 16 << 20
 
 log = logging.getLogger(__name__)
 

@@ -6,15 +6,16 @@ its `Count` or `Series`, and does without the look-up. One thread, or one event 
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
+from typing import Final
 
 from blazar.telemetry.exposition import Family, Sample, number, page
 
-SHORT = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+SHORT: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 """Bucket bounds, in seconds, for what the gateway itself takes, and for the time between tokens."""
-LONG = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0)
+LONG: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0)
 """Bucket bounds, in seconds, for waiting: for a slot, for a load, for a prompt to be read."""
 
-MANY = 256
+MANY: Final = 256
 """Values of a series that wait for their buckets at most: sorted together they cost a fraction of one at a time."""
 
 Labels = tuple[str, ...]
@@ -45,7 +46,7 @@ class Metric:
         return Sample(suffix, (*zip(self.labels, values, strict=True), *more), number(value))
 
 
-CLASSES = tuple(f"{hundreds}xx" for hundreds in range(10))
+CLASSES: Final = tuple(f"{hundreds}xx" for hundreds in range(10))
 
 
 def status_class(status: int) -> str:

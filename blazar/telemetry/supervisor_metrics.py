@@ -1,11 +1,11 @@
 """`SupervisorMetrics`: every number that the supervisor keeps of itself, declared once. Most are counted by events."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from blazar.telemetry.metrics import Counter, Gauge, Levels, StateGauge, Table
 
-CHILD = ("model", "replica")
+CHILD: Final = ("model", "replica")
 """How a child is named: its model, and which of the model's children it is, from 1 on."""
 
 

@@ -3,16 +3,17 @@
 Left out, and why:
 
 - `proxy/wire/worker.py`, `proxy/serve.py`: gunicorn makes the worker from a class of its own, which stays Python.
-- `proxy/gateway.py`, `proxy/assemble.py`: run once, at the start.
+- `proxy/assemble.py`: puts answers together that are translated as a whole.
 - `proxy/schemas.py`, `proxy/structured.py`, `proxy/embedder.py` and the rest of the proxy: their requests wait for an
   engine for so long that nothing would be gained.
 - `control.py` and all of the supervisor: real threads, and no request passes through them.
 """
 
 ROOMS = {
-    "proxy": ("accounts", "app", "around", "auth", "directory", "dispatch", "exchange", "flight", "head_facts", "json",
-              "json_scan", "keeping", "ledger", "limits", "meter", "parking", "pipeline", "rates", "readiness",
-              "receipts", "request", "routed", "sliding", "usage_filter"),
+    "": ("transport",),
+    "proxy": ("accounts", "api_key", "app", "around", "auth", "directory", "dispatch", "endings", "exchange", "flight",
+              "gateway", "head_facts", "json", "json_scan", "keeping", "ledger", "limits", "meter", "parking",
+              "pipeline", "rates", "readiness", "receipts", "request", "routed", "sliding", "usage_filter", "uses"),
     "proxy/batches": ("inner",),
     "proxy/dialects": ("fields", "openai", "times"),
     "proxy/resources": ("completions", "exchanges"),
@@ -23,5 +24,6 @@ ROOMS = {
     "telemetry": ("audit", "metrics", "supervisor_metrics"),
 }
 
-FILES = tuple(f"blazar/{room}/{name}.py" for room, names in ROOMS.items() for name in names)
+FILES = tuple("/".join(("blazar", *room.split("/"), f"{name}.py")).replace("//", "/")
+              for room, names in ROOMS.items() for name in names)
 """Their sources, from the root of the checkout."""

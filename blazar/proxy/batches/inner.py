@@ -7,7 +7,7 @@ stops) is told apart from answers, since the same request may be sent again.
 import io
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from blazar.errors import (
     BlazarError,
@@ -30,11 +30,11 @@ from blazar.proxy.wire.framing import ChunkedFraming
 from blazar.proxy.wire.lean import FIELDS
 from blazar.units import format_bytes
 
-MOST = 64 << 20
+MOST: Final = 64 << 20
 """Bytes of the longest answer that is taken."""
-PASSING = (QuotaExceeded, Saturated, ShuttingDown, SupervisorGone, DatabaseLocked)
+PASSING: Final = (QuotaExceeded, Saturated, ShuttingDown, SupervisorGone, DatabaseLocked)
 """Refusals after which the same request may fare better."""
-PAUSE = 2.0
+PAUSE: Final = 2.0
 """Seconds until the next attempt where the refusal does not say."""
 
 log = logging.getLogger("blazar.proxy")

@@ -4,7 +4,7 @@ engine knows, and for embeddings, whose order and number are checked; errors and
 from collections.abc import Mapping
 from datetime import datetime
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
 from blazar.errors import DailyQuotaExceeded, PromptTooLong, QuotaExceeded
 from blazar.proxy.dialects import openai_embeddings, rerank
@@ -16,23 +16,23 @@ from blazar.proxy.json import dumps
 from blazar.proxy.json_scan import BodyReader
 from blazar.transport import Endpoint
 
-PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions", "infill": "/infill"}
+PATHS: Final = {"chat": "/v1/chat/completions", "completions": "/v1/completions", "infill": "/infill"}
 
-READ = frozenset({"model", "stream", "mcp", "max_tokens", "max_completion_tokens", "n", "store", "metadata",
+READ: Final = frozenset({"model", "stream", "mcp", "max_tokens", "max_completion_tokens", "n", "store", "metadata",
                   "response_format", "json_schema", "grammar", "tool_choice", "reasoning_effort"})
 """The fields that the gateway itself reads: all that is known of a large body."""
 
-FEW = 8
+FEW: Final = 8
 """Turns that are looked at one by one."""
 TURN, TEXT = frozenset({frozenset({"role", "content"})}), frozenset({str})
 """What the fields of a plain turn are, and its content."""
 _content = itemgetter("content")
 
-ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error",
+ERROR_TYPES: Final = {401: "authentication_error", 403: "permission_error", 404: "not_found_error",
                413: "request_too_large", 429: "rate_limit_error"}
-OUT_OF_QUOTA = "insufficient_quota"
+OUT_OF_QUOTA: Final = "insufficient_quota"
 """OpenAI's word, as type and as code, for a quota that no short wait brings back."""
-CODES = {QuotaExceeded.slug: "rate_limit_exceeded", DailyQuotaExceeded.slug: OUT_OF_QUOTA,
+CODES: Final = {QuotaExceeded.slug: "rate_limit_exceeded", DailyQuotaExceeded.slug: OUT_OF_QUOTA,
          PromptTooLong.slug: "context_length_exceeded"}
 """Codes that clients look for, by our slug; any other error has its slug as its code."""
 
@@ -48,9 +48,9 @@ def _has_tokens(payload: dict[str, Any]) -> None:
         refuse("tokens", "a list of whole numbers from 0", tokens)
 
 
-WHOLE = {"tokenize": _has_content, "detokenize": _has_tokens}
+WHOLE: Final = {"tokenize": _has_content, "detokenize": _has_tokens}
 """What is wrong in the body of such an operation is refused."""
-NEEDS = {"embeddings": "embedding", "rerank": "rerank", **dict.fromkeys(WHOLE, "")}
+NEEDS: Final = {"embeddings": "embedding", "rerank": "rerank", **dict.fromkeys(WHOLE, "")}
 """Operations whose body is read whole, with the capability that a model must have for them; '' where any will do."""
 
 

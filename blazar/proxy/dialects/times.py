@@ -2,8 +2,9 @@
 
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import Final
 
-CENTURY = 100 * 365 * 86400.0
+CENTURY: Final = 100 * 365 * 86400.0
 """Seconds: what is kept for longer counts as kept for ever."""
 
 

@@ -4,6 +4,8 @@ llama.cpp tells them at the end of every stream. Another engine may do so only w
 of which that is not known yet, and that an API key is charged for, is asked for them.
 """
 
+from typing import Final
+
 from blazar.proxy.accounts import Accounts
 from blazar.proxy.around import AroundSink
 from blazar.proxy.exchange import Exchange, Reply, Usage
@@ -12,8 +14,8 @@ from blazar.proxy.pipeline import Forward
 from blazar.proxy.usage_filter import ask_for_counts
 from blazar.telemetry.metrics import Metrics
 
-NOTHING = Usage()
-ASKED = ("chat", "completions")
+NOTHING: Final = Usage()
+ASKED: Final = ("chat", "completions")
 """Operations whose streams can be asked for it."""
 
 

@@ -1,6 +1,6 @@
 """Stage `knobs`: per-request options. Those that are not active are refused when they are asked for, never ignored."""
 
-from typing import Any
+from typing import Any, Final
 
 from blazar.errors import KnobRefused
 from blazar.proxy.exchange import Exchange
@@ -8,17 +8,17 @@ from blazar.proxy.head_facts import KNOB_PREFIX
 from blazar.proxy.receipts import CACHE
 from blazar.proxy.structured import ENFORCE
 
-BODY_KNOBS = {
+BODY_KNOBS: Final = {
     # dialect: the fields of its body that are ours and not its own
     "openai": frozenset({"mcp"}),
     "ollama": frozenset({"best_of", "cascade", "mcp"}),
     "anthropic": frozenset({"mcp"}),
     "responses": frozenset({"best_of", "mcp"}),
 }
-SWITCHES = (ENFORCE, CACHE.lower())
+SWITCHES: Final = (ENFORCE, CACHE.lower())
 """Headers that say yes or no."""
-SWITCH = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
-OPT_OUT = ("mcp", "x-blazar-mcp")
+SWITCH: Final = {"on": True, "true": True, "1": True, "off": False, "false": False, "0": False}
+OPT_OUT: Final = ("mcp", "x-blazar-mcp")
 """Knobs whose value `none` asks for nothing."""
 
 

@@ -4,13 +4,15 @@ Its size tells nearly always that it fits. Only when it may not, the child is as
 none of its slots. What cannot be counted that way is left to the engine.
 """
 
+from typing import Final
+
 from blazar.errors import ChildFailed, ChildRefused, ChildSilent
 from blazar.proxy.exchange import Exchange, Retryable
 from blazar.proxy.meter import BYTES_A_TOKEN
 from blazar.proxy.readiness import Readiness
 from blazar.proxy.tokens import Fetch, asked_tokens, too_long
 
-NEARLY = 0.9
+NEARLY: Final = 0.9
 """Share of the context from which an estimate asks for an exact count."""
 
 

@@ -5,7 +5,7 @@ Nothing is shared between API keys, nor between requests that differ in anything
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from blazar.errors import KnobRefused
 from blazar.proxy.answer_cache import AnswerCache, Found
@@ -19,9 +19,9 @@ from blazar.proxy.receipts import CACHE
 from blazar.proxy.replay import Listener, replay
 from blazar.telemetry.metrics import Metrics
 
-KNOB = CACHE.lower()
+KNOB: Final = CACHE.lower()
 HIT, MISS, BYPASS = "hit", "miss", "bypass"
-LONGEST = 2 << 20
+LONGEST: Final = 2 << 20
 """Bytes of the longest answer, as OpenAI's clients get it, that is looked at to be kept."""
 
 

@@ -6,7 +6,7 @@ way. It has counted as a request of its API key by then; the tokens are the lead
 """
 
 import time
-from typing import Any
+from typing import Any, Final
 
 from blazar.proxy import greens
 from blazar.proxy.exchange import ClientGone, Exchange, Reply, send_whole
@@ -15,15 +15,15 @@ from blazar.proxy.pipeline import Forward
 from blazar.proxy.receipts import COALESCED, headers_for, overhead
 from blazar.telemetry.metrics import Metrics
 
-BOUND = 5.0
+BOUND: Final = 5.0
 """Seconds for which one request waits for the answer to another."""
-CHATS = frozenset({"chat", "messages"})
+CHATS: Final = frozenset({"chat", "messages"})
 """Operations that are shared."""
-SHORT = 4096
+SHORT: Final = 4096
 """Bytes of a body that is told apart as a whole."""
-LONGEST = 4 << 20
+LONGEST: Final = 4 << 20
 """Bytes of the longest body that is compared."""
-ASKS_FOR_ITS_OWN = "x-blazar-cache"
+ASKS_FOR_ITS_OWN: Final = "x-blazar-cache"
 """A header whose sender wants to say itself where its answer comes from."""
 
 

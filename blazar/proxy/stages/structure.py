@@ -4,7 +4,7 @@ A request that demands none costs it a look at the names of its fields.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from blazar.config.config import Config
 from blazar.config.effective import Overlays
@@ -21,7 +21,7 @@ from blazar.proxy.schemas import Schema
 from blazar.proxy.sentinel import Sentinel
 from blazar.proxy.structured import ASKS, ENFORCE, Constraint, constrain, demands, functions_of
 
-CHAT = "/v1/chat/completions"
+CHAT: Final = "/v1/chat/completions"
 APART, MIXED = "deepseek", ("none", "deepseek-legacy")
 """The `reasoning_format` that keeps thoughts out of the text; those that put them where no form allows them."""
 

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
+from typing import Final
 
 from blazar.errors import BlazarError
 from blazar.proxy.dialects.fields import public
@@ -17,9 +18,9 @@ from blazar.telemetry.metrics import MANY, Metrics
 
 log = logging.getLogger("blazar.proxy")
 
-CLIENT_LEFT = 499
+CLIENT_LEFT: Final = 499
 """The status noted for a client that left before it was told one."""
-LONGEST_NAME = 200
+LONGEST_NAME: Final = 200
 """Characters of the model's name, as the client wrote it, that are noted."""
 
 

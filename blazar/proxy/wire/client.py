@@ -19,7 +19,7 @@ import math
 import struct
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from gevent import get_hub
 from gevent.hub import Waiter
@@ -27,12 +27,12 @@ from gevent.hub import Waiter
 from blazar.proxy.wire.turns import Turns
 
 READ, WRITE = 1, 2
-READ_SIZE = 65536
-READ_TIMEOUT = 30.0
+READ_SIZE: Final = 65536
+READ_TIMEOUT: Final = 30.0
 """Seconds a client may pause within its body."""
-GLANCE = 0.02
+GLANCE: Final = 0.02
 """Seconds between looks at a connection on which more has come, so that its end cannot be seen by reading."""
-ESTABLISHED = 1
+ESTABLISHED: Final = 1
 """Linux: the first byte of TCP_INFO while both sides are open."""
 
 
@@ -94,6 +94,8 @@ class Client(AnyClient):
         self._on_gone: Callable[[], None] | None = None
         self._on_room: Callable[[], None] | None = None
         self._unread = b""
+        self._is_new = True
+        """Nothing was read of it yet."""
         self._pending = bytearray()
         """What could not be sent yet."""
         self._lost = False
@@ -126,6 +128,11 @@ class Client(AnyClient):
             data, self._unread = self._unread, b""
             return data
         self._turns = turns
+        if self._is_new:
+            self._is_new = False
+            data = self._glimpse()
+            if data:
+                return data
         return self._receive(READ_SIZE, within)
 
     @property
@@ -308,6 +315,13 @@ class Client(AnyClient):
         if isinstance(found, OSError):
             raise found
         return found
+
+    def _glimpse(self) -> bytes:
+        """What is there already: who has just connected has often sent its request, too."""
+        try:
+            return self._bare.recv(READ_SIZE)
+        except OSError:  # which is met again by who waits
+            return b""
 
     def _wait(self) -> Any:
         """Until the loop wakes us; what it gives."""

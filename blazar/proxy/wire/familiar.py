@@ -6,14 +6,14 @@ that makes another one, which is read as the first was.
 """
 
 import re
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
-_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)", re.IGNORECASE)
-LONGEST = 4096
+_LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)", re.IGNORECASE)
+LONGEST: Final = 4096
 """Bytes of a head that is remembered: so much is kept for each connection."""
-MOST_DIGITS = 15
+MOST_DIGITS: Final = 15
 """Of a length, as the check of heads has it."""
-MOST = 64
+MOST: Final = 64
 """Heads that are remembered for all connections together."""
 
 Known = TypeVar("Known")

@@ -5,11 +5,13 @@ came after its end, so the connection may be used again; `rest` are the bytes af
 that a new chunk could begin after what was fed without an error.
 """
 
-MAX_LINE = 4096
+from typing import Final
+
+MAX_LINE: Final = 4096
 """Bytes of the longest chunk-size or trailer line."""
-MAX_TRAILER = 16384
-HEXADECIMAL = b"0123456789abcdefABCDEF"
-WHOLE = {b"%x" % size: len(b"%x" % size) + size + 4 for size in range(1, 2048)}
+MAX_TRAILER: Final = 16384
+HEXADECIMAL: Final = b"0123456789abcdefABCDEF"
+WHOLE: Final = {b"%x" % size: len(b"%x" % size) + size + 4 for size in range(1, 2048)}
 """How many bytes a chunk has in all, by the digits of its size, for those that events come in."""
 
 
@@ -151,4 +153,4 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
-LAST_CHUNK = b"0\r\n\r\n"
+LAST_CHUNK: Final = b"0\r\n\r\n"

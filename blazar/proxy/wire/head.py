@@ -2,28 +2,29 @@
 
 import re
 from functools import lru_cache
+from typing import Final
 
 from blazar.proxy.wire.framing import BadFraming, ChunkedFraming, CloseFraming, Framing, LengthFraming
 
-MAX_HEAD = 65536
+MAX_HEAD: Final = 65536
 """Bytes of the longest head a child may send."""
 
-BODILESS = (204, 304)
+BODILESS: Final = (204, 304)
 """Statuses of answers without a body, whatever their head says."""
-EVENTS = "text/event-stream"
-ANSWERS = ("application/json", EVENTS)
+EVENTS: Final = "text/event-stream"
+ANSWERS: Final = ("application/json", EVENTS)
 """Content types of answers that are passed on as they are."""
-END = b"\r\n\r\n"
-LONGEST = 4096
+END: Final = b"\r\n\r\n"
+LONGEST: Final = 4096
 """Bytes of a head that is remembered."""
-MOST_KNOWN = 4
+MOST_KNOWN: Final = 4
 """Heads that are remembered of one child."""
-MOST_DIGITS = 15
+MOST_DIGITS: Final = 15
 """Of a length."""
 
-_STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5]\d\d)(?: [^\r\n\0]*)?")
-_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)", re.IGNORECASE)
-_FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\r\n\0]*?)[ \t]*")
+_STATUS_LINE: Final = re.compile(rb"HTTP/1\.([01]) ([1-5]\d\d)(?: [^\r\n\0]*)?")
+_LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)", re.IGNORECASE)
+_FIELD: Final = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\r\n\0]*?)[ \t]*")
 
 
 class Head:

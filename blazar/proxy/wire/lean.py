@@ -6,21 +6,21 @@ through it (intake.py) and reaches the same application, over the same connectio
 
 from functools import lru_cache
 from io import BytesIO
-from typing import Any
+from typing import Any, Final
 
 from gunicorn.http import wsgi
 
 from blazar.proxy.wire.client import Client
 from blazar.proxy.wire.request_head import RequestHead
 
-CLIENT = "blazar.client"
+CLIENT: Final = "blazar.client"
 """Where the environ keeps the Client."""
-FIELDS = "blazar.fields"
+FIELDS: Final = "blazar.fields"
 """Where it keeps the header fields by their lower-case names, without the length."""
-METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE"})
-LONGEST_TARGET = 2048
-UNUSUAL_KEY = ""
-UNUSUAL = frozenset({"transfer-encoding", "expect", "upgrade", "blazar-expect"})
+METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE"})
+LONGEST_TARGET: Final = 2048
+UNUSUAL_KEY: Final = ""
+UNUSUAL: Final = frozenset({"transfer-encoding", "expect", "upgrade", "blazar-expect"})
 """Fields that are gunicorn's, or the application's, to understand."""
 
 

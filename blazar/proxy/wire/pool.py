@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from gevent import Timeout, get_hub, sleep, socket
 from gevent.hub import Waiter
@@ -25,17 +26,17 @@ from blazar.proxy.wire.client import READ, READ_SIZE, WRITE
 from blazar.proxy.wire.head import HeadReader
 from blazar.transport import Endpoint, runs
 
-KEPT_IDLE = 4.0
+KEPT_IDLE: Final = 4.0
 """Seconds an unused connection is kept."""
-CONNECT_TIMEOUT = 5.0
+CONNECT_TIMEOUT: Final = 5.0
 """Seconds a child may take to accept."""
-BACKLOG_PAUSE = 0.01
+BACKLOG_PAUSE: Final = 0.01
 """Seconds between tries at a Unix socket whose queue of connections is full, which cannot be watched."""
-UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY, errno.EAGAIN)
+UNDER_WAY: Final = (errno.EINPROGRESS, errno.EALREADY, errno.EAGAIN)
 """What connect says while it has not come to an end."""
-SOON = 0.5
+SOON: Final = 0.5
 """Seconds after a stream within which a child that closes the connection does so because of it."""
-SPARE = 1
+SPARE: Final = 1
 """Connections kept beyond the child's slots."""
 
 

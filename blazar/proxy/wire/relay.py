@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import Final
 
 from gevent import Timeout
 
@@ -23,9 +24,9 @@ from blazar.proxy.wire.pool import Connection, Pool
 from blazar.transport import Endpoint
 from blazar.units import format_duration
 
-SLICE = 1 << 20
+SLICE: Final = 1 << 20
 """Bytes of a body that are sent at a time."""
-SETTLE = 0.2
+SETTLE: Final = 0.2
 """Seconds for the framing that follows the last event of a stream."""
 
 

@@ -7,29 +7,29 @@ lines, bare line ends, control characters. So whoever reads the head next sees w
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from blazar.errors import ExpectationRefused, HeadRefused, HeadTooLarge
 from blazar.proxy.wire.framing import ChunkedFraming, Framing, LengthFraming
 
-MAX_HEAD = 65536
+MAX_HEAD: Final = 65536
 """Bytes of the longest head."""
-MAX_LINE = 8000
+MAX_LINE: Final = 8000
 """Bytes of its longest line."""
-MAX_FIELDS = 100
-END = b"\r\n\r\n"
-ONCE = ("host", "content-length", "transfer-encoding", "content-type", "expect")
+MAX_FIELDS: Final = 100
+END: Final = b"\r\n\r\n"
+ONCE: Final = ("host", "content-length", "transfer-encoding", "content-type", "expect")
 """Fields that may stand in a head only once."""
 
-CHUNKED_ONLY = "transfer-encoding may only be `chunked`, in HTTP/1.1 and without content-length"
+CHUNKED_ONLY: Final = "transfer-encoding may only be `chunked`, in HTTP/1.1 and without content-length"
 
-_REQUEST_LINE = re.compile(rb"([A-Z][A-Z_-]{2,19}) ([\x21-\x7e]+) HTTP/1\.([01])")
-_TARGET = re.compile(r"/[^#]*|https?://[^/?#@]+(?:[/?][^#]*)?", re.IGNORECASE)
-_FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*")
-_AUTHORITY = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~-]*)(?::[0-9]{0,5})?")
-_LENGTH = re.compile(r"[0-9]{1,15}")
-_BARE_LINE_END = re.compile(rb"(?<!\r)\n|\r(?!\n|$)|\0")
-_GLANCE = re.compile(rb"([A-Z]+) (?:https?://[^/ ]*)?(/[^ ?\r\n]*)")
+_REQUEST_LINE: Final = re.compile(rb"([A-Z][A-Z_-]{2,19}) ([\x21-\x7e]+) HTTP/1\.([01])")
+_TARGET: Final = re.compile(r"/[^#]*|https?://[^/?#@]+(?:[/?][^#]*)?", re.IGNORECASE)
+_FIELD: Final = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*")
+_AUTHORITY: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~-]*)(?::[0-9]{0,5})?")
+_LENGTH: Final = re.compile(r"[0-9]{1,15}")
+_BARE_LINE_END: Final = re.compile(rb"(?<!\r)\n|\r(?!\n|$)|\0")
+_GLANCE: Final = re.compile(rb"([A-Z]+) (?:https?://[^/ ]*)?(/[^ ?\r\n]*)")
 
 
 class RequestHead(NamedTuple):
@@ -159,7 +159,7 @@ def _check_authority(authority: str) -> None:
         raise HeadRefused(reason=f"{authority[:80]!r} is not a host and a port")
 
 
-CHECKS = {"host": _check_authority, "content-length": _check_length, "transfer-encoding": _check_coding,
+CHECKS: Final = {"host": _check_authority, "content-length": _check_length, "transfer-encoding": _check_coding,
           "expect": _check_expectation}
 """What the value of a field must be."""
 

@@ -10,17 +10,18 @@ import socket
 import time
 from collections.abc import Callable
 from http import HTTPStatus
+from typing import Final
 
 from blazar.proxy.exchange import ClientGone, ClientSlow, Sink
 from blazar.proxy.wire.client import AnyClient, Client
 from blazar.proxy.wire.framing import LAST_CHUNK, ChunkedFraming, chunk
 
-STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}" for status in HTTPStatus}
+STATUS_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}" for status in HTTPStatus}
 
-BODILESS = (204, 304)
+BODILESS: Final = (204, 304)
 """Statuses of answers without a body."""
 
-LINGER = 2.0
+LINGER: Final = 2.0
 """Seconds for which a client that is still sending is read after its answer."""
 
 

@@ -3,13 +3,13 @@
 import contextlib
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from gevent import Timeout, socket
 
 from blazar.proxy.wire.client import AnyClient, Client
 
-SLICE = 65536
+SLICE: Final = 65536
 """Bytes that a client must take within the write timeout."""
 
 

@@ -8,13 +8,13 @@ import contextlib
 import socket
 import ssl
 import time
-from typing import Any
+from typing import Any, Final
 
 from blazar.proxy.wire.client import GLANCE, READ_SIZE, Client
 
-PLAIN_HTTP = b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: %d\r\n" \
+PLAIN_HTTP: Final = b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: %d\r\n" \
              b"Connection: close\r\n\r\n%b"
-SPEAK_TLS = b'{"error":{"message":"this port speaks TLS: write https:// instead of http://",' \
+SPEAK_TLS: Final = b'{"error":{"message":"this port speaks TLS: write https:// instead of http://",' \
             b'"type":"invalid_request_error","code":"tls-wanted"}}'
 
 
@@ -83,6 +83,10 @@ class TlsClient(Client):
                 return b""
             self._incoming.write(came)
         return data
+
+    def _glimpse(self) -> bytes:
+        """Of records, nothing."""
+        return b""
 
     def _decrypt(self, size: int) -> bytes | None:
         """What can be read; none at the end; None while there is not enough for anything. Raises OSError."""

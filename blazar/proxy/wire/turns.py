@@ -6,9 +6,9 @@ answer would leave after the last request was begun.
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
-MOST = 4
+MOST: Final = 4
 """Requests begun in one turn of the event loop."""
 
 

@@ -60,6 +60,7 @@ class GatewayWorker(GeventWorker):
     # -- its life ------------------------------------------------------------------------------------
 
     def run(self) -> None:
+        gevent.config.track_greenlet_tree = False  # who has spawned whom is asked by nobody, and costs each connection
         self._stopping = Event()
         gateway = self.app.gateway
         gateway.supervisor.on_stopping = self._end_after
