@@ -10,9 +10,10 @@ from typing import Final
 
 from blazar.telemetry.exposition import Family, Sample, number, page
 
-SHORT: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+SHORT: Final[tuple[float, ...]] = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 """Bucket bounds, in seconds, for what the gateway itself takes, and for the time between tokens."""
-LONG: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0)
+LONG: Final[tuple[float, ...]] = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0,
+                                  300.0, 900.0)
 """Bucket bounds, in seconds, for waiting: for a slot, for a load, for a prompt to be read."""
 
 MANY: Final = 256
