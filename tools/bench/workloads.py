@@ -47,7 +47,7 @@ PACED_256 = Workload("paced-256", "256 streams of 80 events, 20 ms apart",
 PACED_1000 = Workload("paced-1000", "1,000 streams of 40 events, 50 ms apart",
                       "--stream --interval-us 50000 --event-bytes 230 --skip-events 5 --connections 1000 "
                       "--requests 1000 --tokens 40 --spread-us 50", BASIC)
-BURST = Workload("burst", "256 streams that arrive at once",
+BURST = Workload("burst", "256 streams that are sent in one instant",
                  "--stream --connections 256 --requests 256 --tokens 4 --interval-us 20000", REFERENCES)
 BODY = Workload("body", "1 connection, request bodies of 200 KB",
                 "--connections 1 --requests 150 --warm 20 --pad 200000", REFERENCES)

@@ -30,7 +30,7 @@ def test_translation_is_compared_with_passing_through():
 
 
 def test_times_of_its_own_are_told_in_milliseconds():
-    assert judge([row("burst", "blazar", first_event=7500.0)])["burst_first_event_ms"]["value"] == 7.5
+    assert judge([row("paced-256", "blazar", first_event=7500.0)])["burst_first_event_ms"]["value"] == 7.5
 
 
 def test_samples_give_their_median():
