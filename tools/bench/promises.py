@@ -78,8 +78,8 @@ PROMISES = (
             _ratio(workloads.PACED_256, "nginx", figures.event_delay), needs="nginx"),
     Promise("token_delay_1000_x_nginx", "token delay p50, 1,000 paced streams, × nginx", at_most(1.5), at_most(1.1),
             _ratio(workloads.PACED_1000, "nginx", figures.event_delay), needs="nginx"),
-    # The figures it was set by came from a client that opens them so, one after the other. `burst` has no promise: there
-    # they are sent in one instant, and nginx itself takes 4 ms, of which 3 ms are the client's and the engine's.
+    # The figures it was set by came from a client that opens them so, one after the other. `burst` has no promise:
+    # there they are sent in one instant, and to nginx it takes 4 ms, of which the client and the engine take 3.
     Promise("burst_first_event_ms", "first byte when 256 streams arrive, one every 78 µs, p50, ms", at_most(8),
             at_most(4), _own(workloads.PACED_256, figures.first_event, MS)),
     Promise("cpu_per_event_anthropic_x_relayed", "CPU per event, Anthropic stream, × pass-through", at_most(3),
