@@ -33,13 +33,8 @@ _NUMBER: Final = (int, float)  # a tuple: `int | float` would be built anew at e
 _FINISHED: Final = re.compile(rb'(?:^|[\r\n])data:\s*(?:\[DONE\]|\{"error")|"finish_reason"\s*:\s*"|"stop"\s*:\s*true')
 _FLAT: Final = re.compile(rb"\s*:\s*(\{[^{}]*\})")
 _NESTED: Final = re.compile(rb"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})")
+USAGE: Final = b'"usage":{'
 _COUNTS: Final = (("usage", b'"usage"'), ("timings", b'"timings"'))
-# The object as engines write it nearly always; any other is read as JSON.
-_USAGE: Final = re.compile(rb"""
-    "usage":\ ?\{
-    (?: "prompt_tokens":\ ?(N),\ ?"completion_tokens":\ ?(N) | "completion_tokens":\ ?(N),\ ?"prompt_tokens":\ ?(N) )
-    ,\ ?"total_tokens":\ ?N (?: ,\ ?"prompt_tokens_details":\ ?\{"cached_tokens":\ ?(N)\} )? \}
-    """.replace(b"N", rb"(?:0|[1-9]\d{0,8})"), re.VERBOSE)
 
 
 class Meter:
@@ -103,13 +98,24 @@ class Meter:
     def counts(self) -> Usage | None:
         """What the child says of its answer; None when it says nothing."""
         end = self._end()
-        place = end.rfind(b'"usage"')
-        told = _USAGE.match(end, place) if place >= 0 else None
-        if told is None:
-            return _read_counts(end)
-        prompt, completion, completion_first, prompt_then, cached = told.groups()
-        return Usage(int(prompt or prompt_then), int(completion or completion_first), int(cached) if cached else 0,
-                     timed=end.find(b'"timings"', told.end()) >= 0)  # where llama.cpp puts them
+        place = end.rfind(USAGE)
+        usage = _usage_at(end, place + len(USAGE) - 1) if place >= 0 else None
+        return usage if usage is not None else _read_counts(end)
+
+
+def _usage_at(end: bytes, start: int) -> Usage | None:
+    """The counts of the object at `start`, where it is as engines write it nearly always."""
+    stop = end.find(b"}", start)
+    if end.find(b"{", start + 1, stop) >= 0:  # with details, which are told as an object of their own
+        stop = end.find(b"}", stop + 1)
+    try:
+        told = loads(end[start:stop + 1])
+    except BadJson:
+        return None
+    usage = Usage()
+    take_counts(usage, {"usage": told})
+    usage.timed = end.find(b'"timings"', stop) >= 0  # where llama.cpp puts them
+    return usage
 
 
 def _read_counts(end: bytes) -> Usage | None:

@@ -28,7 +28,9 @@ def overhead(exchange: Exchange, heard: float = 0.0) -> tuple[str, str]:
         taken += now - heard
     exchange.first_byte = now
     exchange.overhead = taken
-    return (OVERHEAD, f"{taken * 1000:.3f}")
+    micros = int(taken * 1e6 + 0.5)
+    whole = micros // 1000
+    return (OVERHEAD, f"{whole}.{str(micros - whole * 1000 + 1000)[1:]}")
 
 
 def headers_for(exchange: Exchange, status: int) -> list[tuple[str, str]]:

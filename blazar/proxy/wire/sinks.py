@@ -21,6 +21,10 @@ STATUS_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}" 
 BODILESS: Final = (204, 304)
 """Statuses of answers without a body."""
 
+CHUNKED: Final = "\r\nTransfer-Encoding: chunked"
+CLOSE: Final = "\r\nConnection: close\r\n\r\n"
+KEEP: Final = "\r\nConnection: keep-alive\r\n\r\n"
+
 LINGER: Final = 2.0
 """Seconds for which a client that is still sending is read after its answer."""
 
@@ -79,11 +83,13 @@ class SocketSink(Sink):
         self.started, self.status = True, status
         self.closing = self.closing or self.unread or self._draining()
         self._bodiless = self._bodiless or status in BODILESS
-        lines = [STATUS_LINES.get(status) or f"HTTP/1.1 {status} ", *[f"{name}: {value}" for name, value in headers]]
+        parts = [STATUS_LINES.get(status) or f"HTTP/1.1 {status} "]
+        for name, value in headers:
+            parts += ("\r\n", name, ": ", value)
         if not (self._bodiless or (headers and headers[-1][0] == "Content-Length")):
-            lines += self._choose_coding(raw_chunked)
-        lines.append("Connection: close\r\n\r\n" if self.closing else "Connection: keep-alive\r\n\r\n")
-        return "\r\n".join(lines).encode("latin-1")
+            parts.append(self._choose_coding(raw_chunked))
+        parts.append(CLOSE if self.closing else KEEP)
+        return "".join(parts).encode("latin-1")
 
     def give(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
         if self.gone or self.early or self._bodiless:
@@ -98,13 +104,14 @@ class SocketSink(Sink):
             raise self.departed() from error
         self._end()
 
-    def _choose_coding(self, raw_chunked: bool) -> list[str]:
+    def _choose_coding(self, raw_chunked: bool) -> str:
+        """The header that says how a body of unknown length ends."""
         if self.old:
             self._encode = ChunkedFraming().feed if raw_chunked else None
-            return []
+            return ""
         if not raw_chunked:
             self._encode, self._last = chunk, LAST_CHUNK
-        return ["Transfer-Encoding: chunked"]
+        return CHUNKED
 
     def _pass_chunks(self) -> None:
         """What follows the head of a stream that left early carries chunk framing already."""
