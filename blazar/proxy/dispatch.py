@@ -87,8 +87,9 @@ class Dispatch:
 
 def _watched(exchange: Exchange, call: Call, read: Callable[[Exchange, Call], Result]) -> Result:
     """Ask the child and `read` its answer, for as long as the client is there."""
-    exchange.call, exchange.interrupt = call, call.interrupt
-    exchange.sink.watch(call.interrupt)
+    interrupt = call.interrupt
+    exchange.call, exchange.interrupt = call, interrupt
+    exchange.sink.watch(interrupt)
     try:
         if exchange.ended_by is not None:
             raise exchange.ended_by

@@ -114,19 +114,8 @@ class Retryable(Exception):
         self.unreachable = unreachable
 
 
-@dataclass(init=False)
-class Usage:
+class Usage:  # noqa: PLW1641 - it is amended, so nobody may go by its hash
     """Tokens and times of one answer, as the engine counted them; times in nanoseconds, 0 when unknown."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
-    prompt_ns: int = 0
-    completion_ns: int = 0
-    estimated: bool = False
-    """The engine told no count; this one is a guess."""
-    timed: bool = False
-    """Its times were told too, which llama.cpp does unasked."""
 
     def __init__(self, prompt_tokens: int = 0, completion_tokens: int = 0, cached_tokens: int = 0, prompt_ns: int = 0,
                  completion_ns: int = 0, estimated: bool = False, timed: bool = False) -> None:
@@ -136,7 +125,20 @@ class Usage:
         self.prompt_ns = prompt_ns
         self.completion_ns = completion_ns
         self.estimated = estimated
+        """The engine told no count; this one is a guess."""
         self.timed = timed
+        """Its times were told too, which llama.cpp does unasked."""
+
+    def plain(self) -> tuple[int, int, int, int, int, bool, bool]:
+        """All of it, in the order of the arguments."""
+        return (self.prompt_tokens, self.completion_tokens, self.cached_tokens, self.prompt_ns, self.completion_ns,
+                self.estimated, self.timed)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Usage) and self.plain() == other.plain()
+
+    def __repr__(self) -> str:
+        return f"Usage{self.plain()}"
 
 
 @dataclass
@@ -334,15 +336,9 @@ class Exchange:
             self.interrupt()
 
 
-@dataclass(init=False)
 class Reply:
     """How an exchange ended: status, whether it ran to its end, what it used, and the error that was told inside a
     stream which had begun."""
-
-    status: int
-    complete: bool = True
-    usage: Usage | None = None
-    error: Exception | None = None
 
     def __init__(self, status: int, complete: bool = True, usage: Usage | None = None,
                  error: Exception | None = None) -> None:

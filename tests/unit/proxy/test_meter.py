@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -18,7 +17,7 @@ WHOLE_END = (b'"role":"assistant","content":"Hi"}}],"created":1764400000,"model"
              b'"prompt_tokens_details":{"cached_tokens":4}},"id":"chatcmpl-x","timings":{"cache_n":4,"prompt_n":27,'
              b'"prompt_ms":81.2,"predicted_n":12,"predicted_ms":190.5}}')
 TOLD = Usage(prompt_tokens=31, completion_tokens=12, cached_tokens=4, timed=True)
-TIMED = replace(TOLD, prompt_ns=81_200_000, completion_ns=190_500_000)
+TIMED = Usage(TOLD.prompt_tokens, TOLD.completion_tokens, TOLD.cached_tokens, 81_200_000, 190_500_000, timed=TOLD.timed)
 
 
 def metered(data, size=1000, stream=False):
@@ -126,7 +125,7 @@ def test_usual_counts_are_what_json_says_of_them(text, told):
     body = b'{"choices":[],' + text + b"}"
     assert metered(body).counts() == told
     assert metered(body.replace(b"{", b"{ ")).counts() == told, "and so in a form that no pattern knows"
-    assert metered(body[:-1] + b',"timings":{}}').counts() == replace(told, timed=True)
+    assert metered(body[:-1] + b',"timings":{}}').counts() == Usage(*told.plain()[:6], timed=True)
 
 
 @pytest.mark.parametrize(("text", "told"), [
