@@ -34,7 +34,8 @@ class Name:
 
     def _find(self, asked: str) -> "Meant":
         model = self._directory.resolve(asked)
-        meant = Meant(model, self._directory.models[model], self._overlays.of(model).get("sampler_defaults") or {},
+        settings = self._overlays.of(model)
+        meant = Meant(model, self._directory.models[model], settings.get("sampler_defaults") or {},
                       self._directory.preset(asked))
         if len(self._meant) >= REMEMBERED:
             self._meant = {}

@@ -22,7 +22,8 @@ class Resolve:
     def __call__(self, exchange: Exchange) -> None:
         place = exchange.model
         if not self._overlays.empty:
-            replicas = self._overlays.of(place).get("replicas") or 1
+            settings = self._overlays.of(place)
+            replicas = settings.get("replicas") or 1
             place = place if replicas == 1 else self._choose(exchange, replicas)
         exchange.place = place
         directory, tokens = self._directory, exchange.num_ctx
