@@ -70,7 +70,7 @@ def _name(function):
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("subject", ["corpus", "relay", "streams", "garbage", "limits", "keys", "usage", "http"])
+@pytest.mark.parametrize("subject", ["corpus", "relay", "streams", "garbage", "limits"])
 def test_it_serves_as_the_sources_do(tree, tmp_path, subject):
     suite = [sys.executable, "-m", "pytest", "-q", "-o", f"cache_dir={tmp_path}/cache", "--basetemp",
              str(tmp_path / "of"), f"tests/integration/test_gateway_{subject}.py"]

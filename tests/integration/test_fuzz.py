@@ -13,7 +13,7 @@ def fuzz(*arguments):
     return subprocess.run([sys.executable, ROOT / "tools" / "fuzz.py", *arguments], capture_output=True, text=True)
 
 
-@pytest.mark.slow
+@pytest.mark.debian
 def test_spoilt_input_hurts_nothing(tmp_path):
     done = fuzz("--count", "1200", "--seed", "7", "--faults", str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr

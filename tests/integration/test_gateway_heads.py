@@ -184,7 +184,7 @@ def test_an_http_1_0_stream_ends_with_its_connection(gateway, dialect):
     assert b"Transfer-Encoding" not in top and b"Connection: close" in top and b"one" in rest
 
 
-@pytest.mark.slow
+@pytest.mark.debian
 def test_a_body_that_stalls_is_a_408_and_holds_up_nobody(gateway):
     with gateway.connect() as sock:
         sock.settimeout(40)

@@ -79,7 +79,7 @@ def connected(gateway, stack, before):
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.debian
 def test_idle_connections(tmp_path):
     """Half of them have asked something before."""
     with descriptors(LIMIT), GatewayUnderTest(tmp_path) as gateway, ExitStack() as stack:
@@ -129,7 +129,7 @@ def drip(sockets, data, until):
         place += 1
 
 
-@pytest.mark.slow
+@pytest.mark.debian
 def test_slow_heads_end_with_a_408_and_slow_bodies_hold_up_nobody(gateway):
     """HEAD_TIMEOUT is for the whole head, so a byte now and then does not prolong it."""
     before, over = held(gateway), threading.Event()
@@ -163,7 +163,7 @@ def test_slow_heads_end_with_a_408_and_slow_bodies_hold_up_nobody(gateway):
     assert "Traceback" not in gateway.supervisor.log()
 
 
-@pytest.mark.slow
+@pytest.mark.debian
 def test_a_body_in_tiny_pieces_takes_no_more_memory_than_its_bytes(gateway):
     worker = gateway.supervisor.worker_pid()
     with gateway.connect() as sock:

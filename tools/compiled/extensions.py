@@ -19,6 +19,9 @@ MYPY_FLAGS = ("--ignore-missing-imports", "--follow-imports=silent")
 C_FLAGS = ("-w", "-fvisibility=hidden", "-fno-semantic-interposition")
 """What is written by a program is not judged, and calls between its functions are direct."""
 
+OPTIMIZE = os.environ.get("BLAZAR_OPTIMIZE", "2")
+"""How much the C compiler does; 0 where the program is only to be tested, which takes it half the time."""
+
 
 def extensions() -> list[Extension]:
     """One library for all modules, and one that loads it for each. None when mypyc is not there: pip asks once before
@@ -27,7 +30,7 @@ def extensions() -> list[Extension]:
         from mypyc.build import mypycify
     except ImportError:
         return []
-    made = mypycify([*MYPY_FLAGS, *FILES], opt_level="2", debug_level="0",
+    made = mypycify([*MYPY_FLAGS, *FILES], opt_level=OPTIMIZE, debug_level="0",
                     multi_file=True, target_dir=FOLDER, group_name="blazar")
     for extension in made:
         extension.extra_compile_args = [*(flag for flag in extension.extra_compile_args if flag != "-Werror"), *C_FLAGS]

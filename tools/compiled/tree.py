@@ -45,7 +45,7 @@ def _made_of(sources: str) -> bool:
 
 def _sources() -> str:
     """A digest of all that decides what comes out."""
-    digest = hashlib.sha256(f"{sys.version} {_version('mypy')}".encode())
+    digest = hashlib.sha256(f"{sys.version} {_version('mypy')} {os.environ.get('BLAZAR_OPTIMIZE')}".encode())
     for file in sorted([*(ROOT / "blazar").rglob("*.*"), *(file for some in RECIPE for file in ROOT.glob(some))]):
         if file.is_file() and file.suffix != ".pyc":
             digest.update(f"\n{file.relative_to(ROOT)}\n".encode() + file.read_bytes())
