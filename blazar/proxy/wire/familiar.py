@@ -8,7 +8,7 @@ that makes another one, which is read as the first was.
 import re
 from typing import Final, Generic, TypeVar
 
-_LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)", re.IGNORECASE)
+LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)", re.IGNORECASE)
 LONGEST: Final = 4096
 """Bytes of a head that is remembered: so much is kept for each connection."""
 MOST_DIGITS: Final = 15
@@ -53,7 +53,7 @@ def familiar(raw: bytes, known: Known) -> Familiar[Known] | None:
 
 
 def _ends(raw: bytes) -> Ends:
-    found = _LENGTH.search(raw)
+    found = LENGTH.search(raw)
     return (raw, None) if found is None else (raw[:found.start(1)], raw[found.end(1):])
 
 

@@ -4,6 +4,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from blazar.proxy.wire.familiar import LENGTH, LONGEST, MOST_DIGITS
 from blazar.proxy.wire.framing import BadFraming, ChunkedFraming, CloseFraming, Framing, LengthFraming
 
 MAX_HEAD: Final = 65536
@@ -15,15 +16,10 @@ EVENTS: Final = "text/event-stream"
 ANSWERS: Final = ("application/json", EVENTS)
 """Content types of answers that are passed on as they are."""
 END: Final = b"\r\n\r\n"
-LONGEST: Final = 4096
-"""Bytes of a head that is remembered."""
 MOST_KNOWN: Final = 4
 """Heads that are remembered of one child."""
-MOST_DIGITS: Final = 15
-"""Of a length."""
 
 _STATUS_LINE: Final = re.compile(rb"HTTP/1\.([01]) ([1-5]\d\d)(?: [^\r\n\0]*)?")
-_LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)", re.IGNORECASE)
 _FIELD: Final = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\r\n\0]*?)[ \t]*")
 
 
@@ -104,7 +100,7 @@ class _Known:
     """A head that was read, and the bytes around the digits of its length."""
 
     def __init__(self, raw: bytes, head: Head) -> None:
-        found = _LENGTH.search(raw) if head.length is not None else None
+        found = LENGTH.search(raw) if head.length is not None else None
         self._before = raw[:found.start(1)] if found is not None else raw + END
         self._after = raw[found.end(1):] + END if found is not None else b""
         self._start, self._head = len(self._before), head
