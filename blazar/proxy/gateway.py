@@ -62,6 +62,8 @@ from blazar.tls import Pair, read_pair
 
 TICK: Final = 1.0
 """Seconds between beats, reports and sweeps."""
+NOTED_WITHIN: Final = 0.001
+"""Seconds after its end within which a request is counted and its audit line written."""
 LONGEST_LOAD: Final = 600.0
 """Seconds that an engine may take to load, where `model_load_timeout_secs` does not say."""
 
@@ -118,9 +120,11 @@ class Gateway:
         self.metrics.parked.read = self.parking.waiting
         ready = Readiness(supervisor, directory, ledger, self.parking,
                           patience + (config.model_load_timeout_secs or LONGEST_LOAD), self.metrics)
+        self._trace = Trace(ledger, self.metrics, self.audit)
+        self.metrics.catch_up = ledger.finished.catch_up = self._trace.settle
         self._answering: dict[tuple[frozenset[str], str], Forward] = {}
         self._stages: dict[str, Stage | Step] = {
-            "trace": Trace(ledger, self.metrics, self.audit), "name": Name(directory, Preset(reader), config),
+            "trace": self._trace, "name": Name(directory, Preset(reader), config),
             "auth": Auth(self.keys),
             "quota": Quota(ledger.accounts, self.metrics), "capability": Capability(directory),
             "media": Media(directory, reader, self.pace), "knobs": knobs,
@@ -195,7 +199,8 @@ class Gateway:
         return "http" if self._tls is None else "https"
 
     def start(self) -> "Gateway":
-        """Begin to beat, report and sweep, each second."""
+        """Begin to beat, report and sweep, each second, and to note what has ended."""
+        self._trace.soon = greens.soon(self._trace.settle, NOTED_WITHIN)
         greens.spawn(self._tick_for_ever)
         return self
 

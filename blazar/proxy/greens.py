@@ -1,5 +1,6 @@
 """The one door to gevent for everything outside `wire/`: greenlets, their events and their sleep."""
 
+import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -7,12 +8,14 @@ from typing import Any
 from gevent import Timeout, get_hub, getcurrent, kill, sleep, spawn
 from gevent.event import Event
 
-__all__ = ["Event", "Pace", "Timeout", "aside", "interrupter", "sleep", "spawn"]
+__all__ = ["Event", "Pace", "Timeout", "aside", "interrupter", "sleep", "soon", "spawn"]
 
 TURN = 0.003
 """Seconds after which others have their turn."""
 MOMENT = 1e-6
 """Seconds of a sleep in which the loop looks at its sockets; with 0 it would come back fifty times before it does."""
+
+log = logging.getLogger(__name__)
 
 
 class Pace:
@@ -41,6 +44,24 @@ def _told(call: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, Excepti
         return call(*args), None
     except Exception as error:
         return None, error
+
+
+def soon(call: Callable[[], None], seconds: float) -> Callable[[], None]:
+    """A function that has `call` made so many seconds later, by a greenlet of its own; once, however often it is
+    called until then."""
+    wanted = Event()
+
+    def make_calls() -> None:
+        while True:
+            wanted.wait()
+            wanted.clear()
+            sleep(seconds)
+            try:
+                call()
+            except Exception:
+                log.exception("what was put off has failed")
+    spawn(make_calls)
+    return wanted.set
 
 
 def interrupter(reason: Callable[[], BaseException]) -> Callable[[], None]:

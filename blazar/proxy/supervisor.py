@@ -179,8 +179,9 @@ class Supervisor:
     def part(self) -> None:
         """Tell the last counts, before this worker ends."""
         self.tick()
+        families = self.counts()
         if self._link is not None:
-            self._link.note("counted", pid=os.getpid(), families=self.counts())
+            self._link.note("counted", pid=os.getpid(), families=families)
 
     # -- the connection ----------------------------------------------------------------------------
 

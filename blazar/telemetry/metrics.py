@@ -258,6 +258,8 @@ class Metrics(Table):
     """The gateway's metrics. An API key is named by its name, '' when there is none."""
 
     def __init__(self) -> None:
+        self.catch_up: Callable[[], None] = _nothing
+        """Counts what has happened and is not counted yet."""
         self.requests = Counter("blazar_requests_total", "Requests answered, by the class of their status; `gone` "
                                 "when the client left before its answer.", "dialect", "operation", "status")
         self.in_flight = Gauge("blazar_requests_in_flight", "Requests for a model that are under way.")
@@ -302,3 +304,11 @@ class Metrics(Table):
                                       "outcome")
         self.listeners = Gauge("blazar_event_listeners", "Clients that listen to /api/events.")
         self.audit_lost = Counter("blazar_audit_lost_total", "Lines that could not be written to the audit log.")
+
+    def families(self) -> list[Family]:
+        self.catch_up()
+        return super().families()
+
+
+def _nothing() -> None:
+    """All is counted."""

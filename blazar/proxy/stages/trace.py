@@ -1,4 +1,8 @@
-"""Stage `trace`: the exchange is under way; once it has ended it is counted, and its audit line is written."""
+"""Stage `trace`: the exchange is under way; once it has ended it is counted, and its audit line is written.
+
+Both a moment later, for several at once: a client that asks again at once, as programs do, is not kept waiting for
+what is only noted. Whoever reads the counts or the last requests has all of them noted first.
+"""
 
 import logging
 import time
@@ -22,6 +26,8 @@ CLIENT_LEFT: Final = 499
 """The status noted for a client that left before it was told one."""
 LONGEST_NAME: Final = 200
 """Characters of the model's name, as the client wrote it, that are noted."""
+WAITING: Final = 64
+"""Requests that have ended and are not noted yet; with more they are noted at once."""
 
 
 class Trace:
@@ -36,6 +42,10 @@ class Trace:
         self._audit = audit
         self._endings = Endings(metrics)
         self._known = self._endings.known
+        self._ended: list[tuple[Exchange, float, float, int, BaseException | None]] = []
+        """What waits to be noted: arguments of `_note`."""
+        self.soon: Callable[[], object] = _never
+        """Has `settle` called in a moment."""
 
     def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
         arrived_at = self._wall()
@@ -53,11 +63,26 @@ class Trace:
             raise
         finally:
             self._ledger.leave(exchange)
-            self._note(exchange, arrived_at, status, error)
+            waiting = self._ended
+            waiting.append((exchange, arrived_at, self._now(), status, error))
+            if len(waiting) == 1:
+                self.soon()
+            elif len(waiting) > WAITING:
+                self.settle()
 
-    def _note(self, exchange: Exchange, arrived_at: float, status: int, error: BaseException | None) -> None:
+    def settle(self) -> None:
+        """Note all that has ended."""
+        ended, self._ended = self._ended, []
+        for exchange, arrived_at, at, status, error in ended:
+            try:
+                self._note(exchange, arrived_at, at, status, error)
+            except Exception:
+                log.exception("the end of request %s could not be noted", exchange.id)
+
+    def _note(self, exchange: Exchange, arrived_at: float, ended: float, status: int,
+              error: BaseException | None) -> None:
         """Count a request that has ended, and write its audit line."""
-        ended, started, first_byte = self._now(), exchange.started, exchange.first_byte
+        started, first_byte = exchange.started, exchange.first_byte
         key, usage, verdict, slug, gone = exchange.api_key, exchange.usage, None, None, False
         if usage is None:
             prompt_tokens, completion_tokens, estimated, truncated = 0, 0, False, False
@@ -111,6 +136,10 @@ class Trace:
             metrics.truncated.add(exchange.model)
             log.warning("%s: the engine has cut a prompt of %d tokens to %d", exchange.model, exchange.prompt_tokens,
                         exchange.usage.prompt_tokens if exchange.usage else 0)
+
+
+def _never() -> None:
+    """Whoever has the stage calls `settle` itself."""
 
 
 def _verdict_on(exchange: Exchange) -> str | None:

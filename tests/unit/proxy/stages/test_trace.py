@@ -8,7 +8,7 @@ from blazar.proxy.dialects.openai import OpenAIDialect
 from blazar.proxy.endings import MOST
 from blazar.proxy.exchange import ClientGone, ClientSlow, Reply, Usage
 from blazar.proxy.ledger import Ledger
-from blazar.proxy.stages.trace import Trace
+from blazar.proxy.stages.trace import WAITING, Trace
 from blazar.telemetry.audit import AuditLog
 from blazar.telemetry.metrics import MANY, Metrics
 from tests.support.exchanges import exchange_of
@@ -38,10 +38,13 @@ class Bench:
             return outcome
 
         assert self.ledger.under_way() == 0
+        trace = Trace(self.ledger, self.metrics, self.audit, lambda: 1767225600.0)
         try:
-            return Trace(self.ledger, self.metrics, self.audit, lambda: 1767225600.0)(exchange, forward)
+            return trace(exchange, forward)
         finally:
             assert self.ledger.under_way() == 0
+            self.now += 1.0  # which passes before it is noted
+            trace.settle()
 
     def line(self):
         line, = self.file.read_text().splitlines()
@@ -152,6 +155,7 @@ def test_any_number_of_names_takes_a_bounded_room(bench):
         asked = exchange(Sink(200))
         asked.asked = f"%s{number}"
         trace(asked, lambda _: Reply(200))
+    trace.settle()
     assert len(trace._known) <= MOST and bench.metrics.generations.value("openai", "chat", "2xx") == 2 * MOST
     assert [json.loads(line)["asked"] for line in bench.file.read_text().splitlines()] == [
         f"%s{number}" for number in range(2 * MOST)]
@@ -161,5 +165,28 @@ def test_values_of_many_requests_are_kept_for_a_moment_only(bench):
     trace = Trace(bench.ledger, bench.metrics, None)
     for _ in range(3 * MANY - 1):
         trace(exchange(Sink(200), started=49.5, first_byte=50.0), lambda _: Reply(200))
+    trace.settle()
     for series in (bench.metrics.first_byte.series("solo:q4_0"), bench.metrics.overhead.series()):
         assert len(series.fresh) == MANY - 1 and sum(series.counts) == 3 * MANY - 1
+
+
+def test_they_are_noted_a_moment_later_but_no_more_than_some_wait(bench):
+    trace, asked_for = Trace(bench.ledger, bench.metrics, bench.audit), []
+    trace.soon = lambda: asked_for.append(len(bench.file.read_text()))
+    for _ in range(WAITING):
+        trace(exchange(Sink(200)), lambda _: Reply(200))
+    assert asked_for == [0] and bench.file.read_text() == "", "it is asked for once, and nothing is written yet"
+    trace(exchange(Sink(200)), lambda _: Reply(200))
+    assert len(bench.file.read_text().splitlines()) == WAITING + 1
+    trace(exchange(Sink(200)), lambda _: Reply(200))
+    assert len(asked_for) == 2
+
+
+def test_one_that_cannot_be_noted_does_not_keep_the_others_from_it(bench):
+    trace = Trace(bench.ledger, bench.metrics, bench.audit)
+    odd = exchange(Sink(200))
+    odd.usage = object()
+    for asked in (exchange(Sink(200)), odd, exchange(Sink(200))):
+        trace(asked, lambda _: Reply(200))
+    trace.settle()
+    assert len(bench.file.read_text().splitlines()) == 2
