@@ -200,7 +200,7 @@ def _gather(exchange: Exchange, call: Call) -> Reply:
 
 def _refused(exchange: Exchange, call: Call) -> Reply:
     """The child's refusal as it is, unless we can say better what is wrong with the request."""
-    body, value = read_body(call, MAX_CHILD_ERROR), None
+    body, value = read_refusal(call), None
     with contextlib.suppress(BadJson):
         value = loads(body)
     if not isinstance(value, dict):
@@ -363,6 +363,13 @@ def read_body(call: Call, limit: int) -> bytes:
     return bytes(body)
 
 
+def read_refusal(call: Call) -> bytes:
+    """The body of the child's error answer; empty when it broke off, as its status says enough."""
+    with contextlib.suppress(ChildClosed, BadFraming):
+        return read_body(call, MAX_CHILD_ERROR)
+    return b""
+
+
 def _event(exchange: Exchange, data: str) -> dict[str, Any]:
     try:
         event = loads(data.encode())
@@ -377,10 +384,7 @@ def _event(exchange: Exchange, data: str) -> dict[str, Any]:
 
 def _answered_error(exchange: Exchange, call: Call) -> BlazarError:
     """The child's error answer as an error of ours."""
-    body = b""
-    with contextlib.suppress(ChildClosed, BadFraming):
-        body = read_body(call, MAX_CHILD_ERROR)
-    return told_error(exchange, body, call.head.status)
+    return told_error(exchange, read_refusal(call), call.head.status)
 
 
 def told_error(exchange: Exchange, body: bytes, status: int) -> BlazarError:

@@ -4,7 +4,6 @@ A router goes by the `model` in each request, so it is given the model's own nam
 end: an answer that breaks off ends cleanly, with words of the router's behind it. Here it breaks off again.
 """
 
-import contextlib
 import http.client
 import json
 import re
@@ -14,14 +13,14 @@ from typing import Any, Final
 from blazar.engines.router import model_of
 from blazar.errors import BlazarError, ChildFailed, ChildRefused, LoadFailed, RouterBusy
 from blazar.proxy.child_errors import EXPLAINED
-from blazar.proxy.dispatch import MAX_CHILD_ERROR, Dispatch, pass_on, read_body, told_error
+from blazar.proxy.dispatch import Dispatch, pass_on, read_refusal, told_error
 from blazar.proxy.exchange import Exchange, Reply, Retryable, Sink, send_whole
 from blazar.proxy.greens import sleep
 from blazar.proxy.json import dumps
 from blazar.proxy.json_scan import BodyReader
 from blazar.proxy.receipts import headers_for
 from blazar.proxy.wire.flow import ChildClosed
-from blazar.proxy.wire.framing import LAST_CHUNK, BadFraming, chunk
+from blazar.proxy.wire.framing import LAST_CHUNK, chunk
 from blazar.proxy.wire.head import Head
 from blazar.proxy.wire.pool import Pool
 from blazar.proxy.wire.relay import Call
@@ -73,9 +72,7 @@ def answer_routed(exchange: Exchange, call: Call) -> Reply:
     """Pass an answer on as `pass_on` does. Raises Retryable for a model that was not there at the moment."""
     if not is_routed(exchange) or call.head.status == 200:
         return pass_on(exchange, call)
-    body = b""
-    with contextlib.suppress(ChildClosed, BadFraming):
-        body = read_body(call, MAX_CHILD_ERROR)
+    body = read_refusal(call)
     told = told_error(exchange, body, call.head.status)
     error = meant(exchange, told)
     explained = isinstance(told, EXPLAINED)

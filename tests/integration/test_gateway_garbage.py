@@ -27,6 +27,10 @@ def head(kind, *lines):
     return "\r\n".join(["HTTP/1.1 200 OK", f"Content-Type: {kind}", *lines, "", ""]).encode()
 
 
+def refusal(status, *lines):
+    return "\r\n".join([f"HTTP/1.1 {status}", "Content-Type: application/json", *lines, "", ""]).encode()
+
+
 def says(streamed, whole=None):
     """A child that sends this, by what it is asked for, and closes."""
     def play(talk):
@@ -54,6 +58,10 @@ BEFORE = {
     "a web page": (says(head("text/html", "Content-Length: 4") + b"<p>!"), "stream of events"),
     "a failure in HTML": (says(b"HTTP/1.1 500 Oops\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\n<p>!"),
                           "<p>!"),
+    "dies in a failure": (says(refusal("500 Oops", "Content-Length: 99") + b'{"error"'), "status 500"),
+    "bad chunk in a failure": (says(refusal("500 Oops", "Transfer-Encoding: chunked") + b"2\r\n{}\r\nzz\r\n"),
+                               "status 500"),
+    "more than a failure": (says(refusal("500 Oops", "Content-Length: 2") + b"{}{}"), "status 500"),
 }
 DURING = {
     # in the middle: what it sends to who wants a stream, and to others; what is told
@@ -178,3 +186,11 @@ def test_a_refusal_of_the_child_stays_its_own(gateway):
     gateway.child.play = lambda talk: talk.send(json_answer(b'{"error":{"code":500,"message":"odd"}}', "500 Oops"))
     answer, line = ask(gateway, "openai", False)
     assert (answer.status, answer.json()["error"]["message"], line["status"]) == (500, "odd", 500)
+
+
+def test_a_refusal_that_breaks_off_is_told_by_its_status(gateway):
+    gateway.child.play = says(refusal("400 Bad", "Content-Length: 99") + b'{"error":{"message":"the')
+    for dialect, stream in CASES:
+        answer, line = ask(gateway, dialect, stream)
+        assert answer.status == 400 and "status 400" in is_error_of(dialect, answer), (dialect, stream, answer)
+        assert (line["status"], line["error"], line["completion_tokens"]) == (400, "child-refused", 0)

@@ -15,6 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 TREE = ROOT / "build" / "compiled"
 """What PYTHONPATH names: a folder that holds the package."""
 
+LOG = ROOT / "build" / "compiled.log"
+"""What a build said that failed."""
+
 MARK = ".made-of"
 """The file in it that says of what it was made."""
 
@@ -79,6 +82,8 @@ def _make(sources: str) -> None:
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, "BLAZAR_COMPILED": "1"}, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:
-        raise Unable(f"the build failed:\n{done.stdout}")
+        LOG.write_text(done.stdout)
+        last = done.stdout.strip().rpartition("\n")[2] or f"exit status {done.returncode}"
+        raise Unable(f"the build failed, and {LOG.relative_to(ROOT)} has what it said; it ends with: {last}")
     (new / MARK).write_text(sources)
     new.rename(TREE)

@@ -39,8 +39,9 @@ class Familiar(Generic[Known]):
         before, after = self._before, self._after
         if after is None:
             return 0 if raw == before else None
-        if raw.startswith(before) and raw.endswith(after):
-            digits = raw[len(before):len(raw) - len(after)]
+        start, end = len(before), len(raw) - len(after)
+        if start < end and raw.startswith(before) and raw.endswith(after):
+            digits = raw[start:end]
             if digits.isdigit() and len(digits) <= MOST_DIGITS:
                 self._last, self._told = raw, int(digits)
                 return self._told

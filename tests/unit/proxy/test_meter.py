@@ -68,7 +68,8 @@ def test_what_a_model_writes_is_never_taken_for_a_count(said):
 
 
 @pytest.mark.parametrize("broken", [b'"usage":', b'"usage":{"prompt_tokens":', b'"usage":{bad}', b'"usage":"x"',
-                                    b'"usage":7', b'"timings":{"prompt_n":NaN}'])
+                                    b'"usage":7', b'"timings":{"prompt_n":NaN}', b'"usage":{', b'}"usage":{"a":{"b":1',
+                                    b'}"usage":{"a":{"b":1}', b'{}{"usage":{"a":1,"b":{}'])
 def test_a_broken_count_is_none(broken):
     assert metered(b"abc" + broken).counts() is None
 

@@ -30,6 +30,7 @@ def test_a_head_whose_two_ends_overlap():
     known = familiar(b"A\r\nContent-Length: 1\r\nContent-", "")
     assert known.length(b"A\r\nContent-Length: \r\nContent-") is None
     assert known.length(b"A\r\nContent-") is None
+    assert familiar(b"A\r\nContent-Length: 1 ", "").length(b"A\r\nContent-Length: ") is None
 
 
 def test_a_head_without_a_length():

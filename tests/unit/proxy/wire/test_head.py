@@ -83,7 +83,11 @@ def test_what_is_known_says_the_same_as_reading_it(raw):
             reader.read(raw + b"body")
         return
     head, rest = reader.read(raw + b"body")
-    assert (vars(head), rest) == (vars(fresh), b"body")
+    assert (told(head), rest) == (told(fresh), b"body")
+
+
+def told(head):
+    return head.status, head.fields, head.keeps, head.chunked, head.length, head.kind, head.streams, head.answers
 
 
 @pytest.mark.parametrize("cut", range(1, len(KNOWN % b"10")))
