@@ -108,6 +108,8 @@ def _usage_at(end: bytes, start: int) -> Usage | None:
     stop = end.find(b"}", start)
     if end.find(b"{", start + 1, stop) >= 0:  # with details, which are told as an object of their own
         stop = end.find(b"}", stop + 1)
+    if stop < 0:
+        return None
     try:
         told = loads(end[start:stop + 1])
     except BadJson:

@@ -65,6 +65,39 @@ def test_no_generator_has_an_end_to_run(file):
                 for inner in ast.walk(node) if isinstance(inner, YIELDS)]
 
 
+CUT = """
+from blazar.proxy.meter import Meter
+from blazar.proxy.wire.framing import ChunkedFraming
+from blazar.proxy.wire.head import HeadReader
+
+head = b"HTTP/1.1 200 OK\\r\\nContent-Length: 5\\r\\nServer: x\\r\\n\\r\\n"
+reader = HeadReader()
+assert reader.read(head)[0].length == 5
+for end in range(len(head)):
+    assert reader.read(head[:end]) is None
+
+usage = b'"usage":{"prompt_tokens":3,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":1}}}'
+for end in range(len(usage)):
+    meter = Meter()
+    meter.add(usage[:end], 1.0)
+    assert meter.counts() is None or end >= len(usage) - 2, end
+
+for body in (b"x" * 5, b"x" * 20, b"x" * 300):
+    wire = b"00A;x=y\\r\\ndata: {}\\n\\n\\r\\n" + b"%x\\r\\n%b\\r\\n" % (len(body), body) * 3 + b"0\\r\\n\\r\\n"
+    for first in range(len(wire)):
+        for second in range(first, min(len(wire), first + 30)):
+            framing, got = ChunkedFraming(), b""
+            for piece in (wire[:first], wire[first:second], wire[second:]):
+                got += framing.feed(piece)
+            assert got == b"data: {}\\n\\n" + body * 3 and framing.ended and framing.clean
+"""
+
+
+def test_what_is_cut_anywhere_is_read_the_same(tree):
+    """mypyc's slice of bytes that ends before it begins is an error, and not empty."""
+    subprocess.run([sys.executable, "-P", "-c", CUT], env={**os.environ, "PYTHONPATH": str(tree)}, check=True)
+
+
 def _name(function):
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 

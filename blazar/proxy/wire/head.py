@@ -113,6 +113,8 @@ class _Known:
         if not self._after:
             return head, data[start:]
         end = data.find(b"\r", start, start + MOST_DIGITS + 1)
+        if end < 0:
+            return None
         digits = data[start:end]
         if not (digits.isdigit() and data.startswith(self._after, end)):
             return None
