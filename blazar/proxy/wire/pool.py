@@ -38,6 +38,8 @@ SOON: Final = 0.5
 """Seconds after a stream within which a child that closes the connection does so because of it."""
 SEGMENT: Final = 1024
 """Bytes that leave in one segment wherever the child is."""
+SMALL: Final = 479
+"""Bytes for which Python has room at hand. Where the last piece was smaller so will be the next, nearly always."""
 SPARE: Final = 1
 """Connections kept beyond the child's slots."""
 
@@ -66,7 +68,9 @@ class Connection:
         self.interrupted = False
         self._hurries = False
         self._sock = sock
-        self._recv = sock.recv
+        self._recv: Callable[[int], bytes] = sock.recv
+        self._size = READ_SIZE
+        """Bytes that are read at a time."""
         self._on_end = on_end
         self._loop = get_hub().loop
         self._readable = self._loop.io(sock.fileno(), READ)
@@ -77,6 +81,7 @@ class Connection:
 
     def send(self, data: bytes) -> None:
         """Send all of `data`, waiting where there is no room. Raises OSError."""
+        self._size = READ_SIZE  # an answer may come whole
         if len(data) > SEGMENT and not self._hurries:
             self._hurry()
         try:
@@ -103,7 +108,11 @@ class Connection:
 
     def read(self) -> bytes:
         """What has come by now, none when the child closed. Raises OSError: BlockingIOError when nothing has."""
-        return b"" if self.interrupted else self._recv(READ_SIZE)
+        if self.interrupted:
+            return b""
+        data = self._recv(self._size)
+        self._size = SMALL if len(data) < SMALL else READ_SIZE
+        return data
 
     def has_news(self) -> bool:
         """Whether something is there to be read: bytes, or the child's end."""
