@@ -19,8 +19,8 @@ ROOMS = {
     "proxy/resources": ("completions", "exchanges"),
     "proxy/stages": ("admission", "auth", "capability", "charge", "knobs", "name", "preflight", "quota", "resolve",
                      "retry", "semantic_cache", "singleflight", "structure", "trace"),
-    "proxy/wire": ("client", "conversation", "familiar", "flow", "framing", "head", "lean", "pool", "relay",
-                   "request_head", "sinks", "stock", "tls_client", "turns"),
+    "proxy/wire": ("client", "conversation", "familiar", "flow", "framing", "head", "lean", "listening", "pool",
+                   "relay", "request_head", "sinks", "stock", "tls_client", "turns"),
     "telemetry": ("audit", "metrics", "supervisor_metrics"),
 }
 

@@ -66,7 +66,7 @@ class AnyClient:
 
 
 class Client(AnyClient):
-    """Wraps a gevent socket, which stays its owner's to close; `close` must be called before that.
+    """Uses a socket, which stays its owner's to close; `close` must be called before that.
 
     One greenlet at a time reads or writes. Whoever owns clients calls `expire` on those whose `deadline` has passed,
     about once a second.
@@ -78,11 +78,9 @@ class Client(AnyClient):
         """When `expire` is due, of CLOCK_MONOTONIC."""
         self.busy = False
         """A request of its is being answered, so a stop lets it be."""
-        descriptor = sock.fileno()
-        # The bare socket type: gevent's own would wait.
-        self._bare = _socket.socket(sock.family, sock.type, sock.proto, descriptor)
+        self._bare = _bare(sock)
         self._loop = get_hub().loop
-        self._readable = self._loop.io(descriptor, READ)
+        self._readable = self._loop.io(self._bare.fileno(), READ)
         self._armed = False
         self._writable: Any = None
         self._glances: Any = None
@@ -107,7 +105,8 @@ class Client(AnyClient):
             if watcher is not None:
                 watcher.stop()
                 watcher.close()
-        self._bare.detach()
+        if self._bare is not self.sock:
+            self._bare.detach()
 
     def greet(self, within: float) -> None:
         """Do what comes before the first request, within so many seconds: here nothing. Raises OSError."""
@@ -347,3 +346,8 @@ class Client(AnyClient):
     def _disarm(self) -> None:
         self._armed = False
         self._readable.stop()
+
+
+def _bare(sock: Any) -> _socket.socket:
+    """One that does not wait, as gevent's own would."""
+    return sock if type(sock) is _socket.socket else _socket.socket(sock.family, sock.type, sock.proto, sock.fileno())

@@ -23,11 +23,9 @@ class Flow:
     def __init__(self, connection: Connection, framing: Framing, take: Callable[[bytes], bytes],
                  client: Client) -> None:
         self._connection = connection
-        self._read = connection.read
         self._framing = framing
         self._take = take
         self._client = client
-        self._push = client.push
         self._waiter = Waiter()
 
     def run(self) -> None:
@@ -48,7 +46,7 @@ class Flow:
     def _on_bytes(self) -> None:
         """Move what has come. Here every piece of every stream passes."""
         try:
-            data = self._read()
+            data = self._connection.read()
         except BlockingIOError:
             return
         except OSError:
@@ -57,7 +55,7 @@ class Flow:
             if not data:
                 self._end(None if self._framing.close() else ChildClosed())
                 return
-            if not self._push(self._take(data)):
+            if not self._client.push(self._take(data)):
                 self._connection.listen(None)
             if self._framing.ended:
                 self._end(None)

@@ -11,8 +11,8 @@ MAX_LINE: Final = 4096
 """Bytes of the longest chunk-size or trailer line."""
 MAX_TRAILER: Final = 16384
 HEXADECIMAL: Final = b"0123456789abcdefABCDEF"
-WHOLE: Final = {b"%x" % size: len(b"%x" % size) + size + 4 for size in range(1, 2048)}
-"""How many bytes a chunk has in all, by the digits of its size, for those that events come in."""
+WHOLE: Final = {b"%x\r\n" % size: len(b"%x" % size) + size + 4 for size in range(1, 2048)}
+"""How many bytes a chunk has in all, by the line of its size, for those that events come in."""
 
 
 class BadFraming(Exception):
@@ -82,9 +82,13 @@ class ChunkedFraming(Framing):
 
     def feed(self, data: bytes) -> bytes:
         if self.at_boundary:  # most pieces of a stream are one whole chunk
-            end = data.find(b"\r\n", 0, 18)
-            if WHOLE.get(data[:end]) == len(data) and data.endswith(b"\r\n"):
-                return data[end + 2:-2]
+            line = data[:4]
+            whole = WHOLE.get(line)
+            if whole is None:
+                line = data[:5]
+                whole = WHOLE.get(line)
+            if whole == len(data) and data[-2:] == b"\r\n":
+                return data[len(line):-2]
         return self._feed_slowly(data)
 
     def _feed_slowly(self, data: bytes) -> bytes:
@@ -96,6 +100,13 @@ class ChunkedFraming(Framing):
                 break
             if self._left:
                 position = self._take_chunk(data, position, payload)
+                continue
+            end = data.find(b"\n", position, position + 5) + 1
+            whole = WHOLE.get(data[position:end], 0) if end else 0
+            after = position + whole
+            if whole and data[after - 2:after] == b"\r\n" and not self._line and self._trailer < 0:
+                payload += data[end:after - 2]  # one more whole chunk
+                position = after
             else:
                 position = self._take_line(data, position)
         self.at_boundary = not (self._left or self._line or self.ended) and self._trailer < 0

@@ -36,6 +36,10 @@ UNDER_WAY: Final = (errno.EINPROGRESS, errno.EALREADY, errno.EAGAIN)
 """What connect says while it has not come to an end."""
 SOON: Final = 0.5
 """Seconds after a stream within which a child that closes the connection does so because of it."""
+SEGMENT: Final = 1024
+"""Bytes that leave in one segment wherever the child is."""
+SMALL: Final = 479
+"""Bytes for which Python has room at hand. Where the last piece was smaller so will be the next, nearly always."""
 SPARE: Final = 1
 """Connections kept beyond the child's slots."""
 
@@ -62,8 +66,11 @@ class Connection:
         self.late = False
         """It did not."""
         self.interrupted = False
+        self._hurries = False
         self._sock = sock
-        self._recv = sock.recv
+        self._recv: Callable[[int], bytes] = sock.recv
+        self._size = READ_SIZE
+        """Bytes that are read at a time."""
         self._on_end = on_end
         self._loop = get_hub().loop
         self._readable = self._loop.io(sock.fileno(), READ)
@@ -74,6 +81,9 @@ class Connection:
 
     def send(self, data: bytes) -> None:
         """Send all of `data`, waiting where there is no room. Raises OSError."""
+        self._size = READ_SIZE  # an answer may come whole
+        if len(data) > SEGMENT and not self._hurries:
+            self._hurry()
         try:
             sent = self._sock.send(data)
         except BlockingIOError:
@@ -98,7 +108,11 @@ class Connection:
 
     def read(self) -> bytes:
         """What has come by now, none when the child closed. Raises OSError: BlockingIOError when nothing has."""
-        return b"" if self.interrupted else self._recv(READ_SIZE)
+        if self.interrupted:
+            return b""
+        data = self._recv(self._size)
+        self._size = SMALL if len(data) < SMALL else READ_SIZE
+        return data
 
     def has_news(self) -> bool:
         """Whether something is there to be read: bytes, or the child's end."""
@@ -132,7 +146,7 @@ class Connection:
     def close(self) -> None:
         if self._sock.fileno() < 0:
             return
-        self.interrupt()
+        self.interrupted = True
         self._readable.stop()
         self._readable.close()
         self._sock.close()
@@ -144,6 +158,12 @@ class Connection:
         else:
             self._armed = False
             self._readable.stop()
+
+    def _hurry(self) -> None:
+        """Have the last of several segments sent before the others are acknowledged."""
+        self._hurries = True
+        with contextlib.suppress(OSError):  # no TCP
+            self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def _send_slowly(self, rest: memoryview) -> None:
         hub = get_hub()
@@ -259,14 +279,12 @@ def _connect(endpoint: Endpoint) -> _socket.socket:
     """A connected socket of the bare type: gevent's own would wait."""
     address = endpoint.address
     family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-    sock = _socket.socket(family, socket.SOCK_STREAM)
+    sock = _socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
-        sock.setblocking(False)
         if isinstance(address, str):
             with short_socket_path(Path(address)) as short:
                 _complete(sock, short)
         else:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             _complete(sock, address)
         if not runs(endpoint.pid):  # another program may have taken its port, and would get the prompt
             raise ConnectionRefusedError("its process has ended")

@@ -15,15 +15,13 @@ from typing import Any
 
 import gevent
 from gevent.event import Event
-from gevent.pool import Pool
-from gunicorn.util import close
 from gunicorn.workers.ggevent import GeventWorker
 
 from blazar.errors import TooManyConnections
 from blazar.proxy.wire.client import Client
 from blazar.proxy.wire.conversation import Conversation, Door
 from blazar.proxy.wire.listening import Listening
-from blazar.proxy.wire.turns import MOST, Turns
+from blazar.proxy.wire.turns import Turns
 
 LINGER = 5.0
 """Seconds for which idle connections are kept once another worker has taken over: who asks again within them is
@@ -121,10 +119,7 @@ class GatewayWorker(GeventWorker):
                 door.tls = tls
 
     def _listen(self, listener: Any, door: Door) -> Listening:
-        listener.setblocking(1)
-        pool = Pool(self.worker_connections + REFUSERS)
-        server = Listening(listener, handle=partial(self._serve, door), spawn=pool)
-        server.max_accept = MOST  # new connections wait for their turn too
+        server = Listening(listener, partial(self._serve, door), self.worker_connections + REFUSERS)
         server.start()
         return server
 
@@ -136,7 +131,7 @@ class GatewayWorker(GeventWorker):
         last_words = time.monotonic() + ERROR_TIME
         self._wait(lambda: last_words)
         for server in self._servers:
-            server.stop(timeout=1)
+            server.stop(within=1.0)
 
     def _wait(self, until: Callable[[], float]) -> None:
         while self._clients and time.monotonic() < until():
@@ -145,7 +140,7 @@ class GatewayWorker(GeventWorker):
 
     # -- its connections -----------------------------------------------------------------------------
 
-    def _serve(self, door: Door, sock: Any, address: Any) -> None:
+    def _serve(self, door: Door, sock: _socket.socket, address: Any) -> None:
         client = door.client(sock)
         is_full = len(self._clients) >= self.worker_connections
         crowd = self._refused if is_full else self._clients
@@ -162,7 +157,7 @@ class GatewayWorker(GeventWorker):
         finally:
             crowd.discard(client)
             client.close()
-            close(sock)
+            sock.close()
 
     def _refuse(self, door: Door, client: Client) -> None:
         """Tell it, in the words of what it asks, that there is no room; with TLS it is only closed: a handshake costs

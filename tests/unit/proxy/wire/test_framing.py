@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from blazar.proxy.wire.framing import BadFraming, ChunkedFraming, CloseFraming, LengthFraming, chunk
+from blazar.proxy.wire.framing import LAST_CHUNK, BadFraming, ChunkedFraming, CloseFraming, LengthFraming, chunk
 
 PIECES = [b"data: {}\n\n", b"x", b"\r\n\r\n", b"0\r\n", b"y" * 300, b"abc"]
 WIRE = b"".join(map(chunk, PIECES))
@@ -73,3 +73,19 @@ def test_until_close():
     framing = CloseFraming()
     assert framing.feed(b"abc") == b"abc" and not framing.ended
     assert framing.close() and framing.ended and not framing.clean
+
+
+@pytest.mark.parametrize("sizes", [(1, 15, 16, 255, 256, 2047, 2048), (16,), (0x10, 0xfff), (5, 5, 5)])
+def test_several_chunks_in_a_piece_then_the_end(sizes):
+    bodies = [bytes([97 + number]) * size for number, size in enumerate(sizes)]
+    framing = ChunkedFraming()
+    assert framing.feed(b"".join(map(chunk, bodies))) == b"".join(bodies)
+    assert framing.at_boundary and not framing.ended
+    assert framing.feed(chunk(b"x" * 20) + LAST_CHUNK) == b"x" * 20
+    assert framing.ended and framing.clean and not framing.at_boundary
+
+
+@pytest.mark.parametrize("size", [1, 16, 256])
+def test_a_chunk_whose_end_is_no_end_is_refused(size):
+    with pytest.raises(BadFraming):
+        ChunkedFraming().feed(chunk(b"x" * size)[:-2] + b"xx")

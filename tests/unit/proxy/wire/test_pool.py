@@ -3,7 +3,7 @@ import socket
 import gevent
 import pytest
 
-from blazar.proxy.wire.pool import KEPT_IDLE, Pool
+from blazar.proxy.wire.pool import KEPT_IDLE, SEGMENT, SMALL, Pool
 from tests.support.fake_supervisor import endpoint, eventually
 from tests.support.scripted_child import ScriptedChild, hello_world
 from tests.support.turning import turning
@@ -93,6 +93,40 @@ def test_more_than_the_kernel_takes_at_once(pool):
         lent.send(b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % size + bytes(size))
         turning(lambda: got)
     assert got == [size]
+
+
+def test_pieces_of_any_size_come_whole_and_an_answer_in_one(child, pool):
+    sizes = [1, SMALL - 1, SMALL, SMALL + 1, 3, 60000, 5, 2000, 2000]
+    with ScriptedChild(lambda talk: None) as silent:
+        place = endpoint("m", silent.address)
+        lent = pool.take(place)
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        lent._recv = ours.recv
+        for number, size in enumerate(sizes):
+            piece, got = bytes([65 + number]) * size, b""
+            theirs.sendall(piece)
+            while len(got) < size:
+                got += lent.read()
+            assert got == piece
+        theirs.sendall(b"small")
+        assert lent.read() == b"small"
+        lent.send(b"GET / HTTP/1.1\r\n\r\n")
+        theirs.sendall(bytes(5000))
+        assert len(lent.read()) == 5000, "after a request"
+        theirs.close()
+        assert lent.read() == b""
+        ours.close()
+        pool.close(lent)
+
+
+@pytest.mark.parametrize(("size", "at_once"), [(SEGMENT, 0), (SEGMENT + 1, 1)])
+def test_the_last_segment_of_several_does_not_wait(pool, size, at_once):
+    with ScriptedChild(lambda talk: None) as child:
+        lent = pool.take(endpoint("m", child.address))
+        lent.send(bytes(size))
+        assert lent._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == at_once
+        pool.close(lent)
 
 
 def test_idle_ones_are_closed_before_the_child_would(child, pool, clock):
