@@ -89,7 +89,8 @@ class Call:
 
     def _release(self) -> None:
         head, connection = self._head, self._connection
-        if head is not None and head.keeps and (self._had_all or (self.framing.ended and self.framing.clean)):
+        whole = self._had_all or (head is not None and self.framing.ended and self.framing.clean)
+        if head is not None and head.keeps and whole and not connection.interrupted:
             self._pool.give_back(connection, self._endpoint, head.chunked)
         else:
             self._pool.close(connection)
