@@ -53,6 +53,7 @@ from blazar.proxy.stages.singleflight import SingleFlight
 from blazar.proxy.stages.structure import Structure
 from blazar.proxy.stages.trace import Trace
 from blazar.proxy.supervisor import Supervisor
+from blazar.proxy.tidying import Tidying
 from blazar.proxy.warden import Warden
 from blazar.proxy.wire.pool import Pool
 from blazar.proxy.writing import Writing
@@ -113,6 +114,7 @@ class Gateway:
             ResponsesDialect(reader))}
         self.dispatch = self._dispatch(config, reader)
         self._heartbeat = Heartbeat(config.sse_ping_interval)
+        self._tidying = Tidying()
         self._warden = Warden(ledger, directory, supervisor, self.metrics,
                               float(config.sentinel_stall_secs) if config.sentinel else 0.0)
         patience = float(config.queue_timeout_secs)
@@ -224,5 +226,6 @@ class Gateway:
                 if self.draining:
                     self.listeners.end(for_good=True)
                 self.supervisor.tick()
+                self._tidying.look(self.ledger.now(), self.ledger.last_use())
             except Exception:
                 log.exception("the gateway's tick failed")

@@ -115,6 +115,13 @@ class Ledger:
         count = self._counts.get(child_id, _Count())
         return {"in_flight": count.in_flight, "last_used": count.last_used}
 
+    def last_use(self) -> float | None:
+        """When a child was last used; None while one is, or before the first."""
+        counts = self._counts.values()
+        if self._exchanges or not counts or any(count.in_flight for count in counts):
+            return None
+        return max(count.last_used for count in counts)
+
     # -- exchanges under way -----------------------------------------------------------------------
 
     def enter(self, exchange: Exchange) -> None:

@@ -14,7 +14,7 @@ from blazar.telemetry.metrics import MANY, Series
 
 KEPT: Final = 4096
 """Bytes at the end of an answer in which its counts are looked for."""
-PIECES: Final = 64
+PIECES: Final = 16
 """Pieces, each no longer than that, that wait to be joined to them."""
 EVENT_ENDS: Final = (b"\n\n", b"\r\n\r\n")
 MOST: Final = (1 << 63) - 1

@@ -41,12 +41,13 @@ def cpu_ns(pids: Iterable[int]) -> int:
     return total
 
 
-def pss_mib(pids: Iterable[int]) -> float:
-    """Memory of these processes in MiB, with their part of what they share. Raises OSError when one is gone."""
+def pss_mib(pids: Iterable[int], part: str = "Pss") -> float:
+    """Memory of these processes in MiB, with their part of what they share; `part` as the kernel calls it. Raises
+    OSError when one is gone."""
     kib = 0
     for pid in pids:
         for line in (PROC / str(pid) / "smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
+            if line.startswith(f"{part}:"):
                 kib += int(line.split()[1])
     return kib / 1024
 

@@ -40,6 +40,9 @@ class Point:
     requests: int
     streams: int
     pss_mib: float
+    own_mib: float
+    """Of that, what is no part of a file. The rest falls when another program comes that has the same files, such as
+    another Python, and rises when it goes."""
     descriptors: int
 
 
@@ -81,9 +84,10 @@ class Soak:
     def _note(self) -> None:
         time.sleep(REST)
         descriptors = len(list((machine.PROC / str(self._worker) / "fd").iterdir()))
-        self.points.append(Point(self._requests, self._streams, machine.pss_mib([self._worker]), descriptors))
-        print("{0.requests:>9,} requests {0.streams:>7,} streams  PSS {0.pss_mib:6.1f} MiB  {0.descriptors} descriptors"
-              .format(self.points[-1]), flush=True)
+        pss, own = (machine.pss_mib([self._worker], part) for part in ("Pss", "Pss_Anon"))
+        self.points.append(Point(self._requests, self._streams, pss, own, descriptors))
+        print("{0.requests:>9,} requests {0.streams:>7,} streams  PSS {0.pss_mib:6.1f} MiB, {0.own_mib:.1f} of it "
+              "without files  {0.descriptors} descriptors".format(self.points[-1]), flush=True)
 
 
 def slices(count: int, size: int) -> list[int]:

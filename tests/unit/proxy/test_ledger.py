@@ -41,6 +41,22 @@ def test_leases_are_counted_and_last_use_is_the_later_of_take_and_return(ledger,
     assert ledger.use_of("never#1") == {"in_flight": 0, "last_used": 0.0}
 
 
+def test_the_last_use_of_all_children_is_none_while_one_is_used(ledger, clock):
+    assert ledger.last_use() is None
+    under_way = exchange()
+    ledger.enter(under_way)
+    ledger.take("m#1")
+    ledger.take("n#1")
+    clock.now = 103.0
+    ledger.give_back("n#1")
+    clock.now = 102.0
+    assert ledger.last_use() is None
+    ledger.give_back("m#1")
+    assert ledger.last_use() is None
+    ledger.leave(under_way)
+    assert ledger.last_use() == 103.0
+
+
 def test_what_is_told_of_the_children_is_another_after_every_change(ledger, clock):
     told = [ledger.children()]
     for change in (ledger.take, ledger.give_back, ledger.take):

@@ -35,6 +35,7 @@ def test_memory_is_in_mib_and_adds_up():
     own = machine.pss_mib([os.getpid()])
     assert 1 < own < 4096
     assert machine.pss_mib([os.getpid(), os.getpid()]) > 1.5 * own
+    assert 0 < machine.pss_mib([os.getpid()], "Pss_Anon") < machine.pss_mib([os.getpid()])
 
 
 def test_a_running_process_can_be_moved_to_a_core():

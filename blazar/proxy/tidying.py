@@ -1,0 +1,67 @@
+"""`Tidying`: what a busy time has left goes back to the system once nothing has been asked of a model for a while.
+
+Many requests at a time take memory for all of them. When they have gone it lies free between what stays, and the C
+library keeps it. A closed connection that refers to itself stays until Python has ten thousand more objects to look
+at. And gevent asks each watcher that has ended for its `stop` by a text made anew, which Python remembers. All that
+would add up to some MiB that a gateway at rest has no use for, and more after large bodies.
+"""
+
+import gc
+import sys
+from collections.abc import Callable
+from typing import Final
+
+from blazar.proxy.wire.pool import KEPT_IDLE
+
+QUIET: Final = KEPT_IDLE
+"""Seconds after the last use of a child; by then no connection to one is kept either."""
+YOUNG, ALL = 1, 2
+"""Generations of objects up to which cycles are looked for; with all, Python lets go of room it has at hand, too."""
+
+FORGET: Final = ("_clear_internal_caches", "_clear_type_cache")
+"""What has Python forget which attributes of which types were asked for: since 3.13, and before."""
+
+
+class Tidying:
+    """`look` once a second. It takes about a millisecond when something is to be done, and then once."""
+
+    def __init__(self, give_back: Callable[[], None] | None = None) -> None:
+        """`give_back` takes the place of the C library's own call."""
+        self._give_back = give_back
+        self._done_for: float | None = None
+        """The last use after which all was tidied."""
+
+    def look(self, now: float, last_use: float | None) -> None:
+        """`last_use` is when a child was last used, of CLOCK_MONOTONIC; None while one is, or before the first."""
+        if last_use is None or last_use == self._done_for or now - last_use <= QUIET:
+            return
+        self._done_for = last_use
+        if self._give_back is None:
+            self._give_back = _of_c_library()
+        _forget_names()
+        # In our own worker what stays is frozen. Under another server all there is would take some 50 ms.
+        gc.collect(ALL if gc.get_freeze_count() else YOUNG)
+        self._give_back()
+
+
+def _forget_names() -> None:
+    """What is asked for again is looked up again, once."""
+    for name in FORGET:
+        forget: Callable[[], None] | None = getattr(sys, name, None)
+        if forget is not None:
+            forget()
+            return
+
+
+def _of_c_library() -> Callable[[], None]:
+    """What has free memory given back: glibc's own call; nothing where it has none."""
+    try:
+        from ctypes import CDLL  # takes some 0.3 MiB, and is not needed before something has been asked
+        trim = CDLL(None).malloc_trim
+    except (ImportError, OSError, AttributeError):
+        return _nothing
+    return lambda: trim(0)
+
+
+def _nothing() -> None:
+    """It does so by itself, or never."""
