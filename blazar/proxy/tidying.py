@@ -1,13 +1,11 @@
 """`Tidying`: what a busy time has left goes back to the system once nothing has been asked of a model for a while.
 
 Many requests at a time take memory for all of them. When they have gone it lies free between what stays, and the C
-library keeps it. A closed connection that refers to itself stays until Python has ten thousand more objects to look
-at. And gevent asks each watcher that has ended for its `stop` by a text made anew, which Python remembers. All that
-would add up to some MiB that a gateway at rest has no use for, and more after large bodies.
+library keeps it; what refers to itself stays until Python has ten thousand more objects to look at. Both would add up
+to some MiB that a gateway at rest has no use for, and more after large bodies.
 """
 
 import gc
-import sys
 from collections.abc import Callable
 from typing import Final
 
@@ -17,9 +15,6 @@ QUIET: Final = KEPT_IDLE
 """Seconds after the last use of a child; by then no connection to one is kept either."""
 YOUNG, ALL = 1, 2
 """Generations of objects up to which cycles are looked for; with all, Python lets go of room it has at hand, too."""
-
-FORGET: Final = ("_clear_internal_caches", "_clear_type_cache")
-"""What has Python forget which attributes of which types were asked for: since 3.13, and before."""
 
 
 class Tidying:
@@ -38,19 +33,9 @@ class Tidying:
         self._done_for = last_use
         if self._give_back is None:
             self._give_back = _of_c_library()
-        _forget_names()
         # In our own worker what stays is frozen. Under another server all there is would take some 50 ms.
         gc.collect(ALL if gc.get_freeze_count() else YOUNG)
         self._give_back()
-
-
-def _forget_names() -> None:
-    """What is asked for again is looked up again, once."""
-    for name in FORGET:
-        forget: Callable[[], None] | None = getattr(sys, name, None)
-        if forget is not None:
-            forget()
-            return
 
 
 def _of_c_library() -> Callable[[], None]:

@@ -150,6 +150,7 @@ class Connection:
         self._readable.stop()
         self._readable.close()
         self._sock.close()
+        self._unheard = _hear_nothing  # it does not refer to itself any more, and goes at once
 
     def _hear_nobody(self) -> None:
         """There is news, and nobody there to read it."""
@@ -176,6 +177,10 @@ class Connection:
                     rest = rest[taken:]
         finally:
             writable.close()
+
+
+def _hear_nothing() -> None:
+    """Nobody is told what happens on a connection that is closed."""
 
 
 class Pool:

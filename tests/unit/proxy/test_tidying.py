@@ -67,15 +67,6 @@ def test_what_refers_to_itself_goes(circle):
     assert circle() is None
 
 
-def test_names_that_were_asked_for_are_forgotten():
-    name = "".join(["st", "op"])
-    alone = sys.getrefcount(name)
-    assert not hasattr(Circle(), name)
-    assert sys.getrefcount(name) == alone + 1, "Python does not remember it"
-    Tidying(lambda: None).look(QUIET + 1, 0.0)
-    assert sys.getrefcount(name) == alone
-
-
 def test_free_memory_between_what_stays_is_given_back():
     ran = subprocess.run([sys.executable, "-c", AFTER_A_BUSY_TIME], capture_output=True, text=True, check=True)
     freed, given_back = map(int, ran.stdout.split())

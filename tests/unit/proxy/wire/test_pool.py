@@ -1,4 +1,5 @@
 import socket
+import sys
 
 import gevent
 import pytest
@@ -51,6 +52,15 @@ def test_no_more_are_kept_than_the_child_has_slots_and_one(child, pool):
     place = endpoint("m", child.address, slots=2)
     keep(pool, place, 5)
     assert pool.idle_count(place.child_id) == 3
+
+
+def test_one_that_is_closed_goes_at_once(child, pool):
+    place = endpoint("m", child.address)
+    [idle], lent = keep(pool, place), pool.take(endpoint("n", child.address))
+    pool.close(lent)
+    pool.sweep(set())
+    only_here = sys.getrefcount(object()) + 1
+    assert [sys.getrefcount(idle), sys.getrefcount(lent)] == [only_here, only_here]
 
 
 def test_a_connection_the_child_closed_is_not_lent_again(child, pool):
