@@ -7,6 +7,7 @@ from typing import Any
 
 from gevent import Timeout, get_hub, getcurrent, kill, sleep, spawn
 from gevent.event import Event
+from gevent.hub import Waiter
 
 __all__ = ["Event", "Pace", "Timeout", "aside", "interrupter", "sleep", "soon", "spawn"]
 
@@ -49,19 +50,26 @@ def _told(call: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, Excepti
 def soon(call: Callable[[], None], seconds: float) -> Callable[[], None]:
     """A function that has `call` made so many seconds later, by a greenlet of its own; once, however often it is
     called until then."""
-    wanted = Event()
+    timer, waiter = get_hub().loop.timer(0.0, repeat=seconds), Waiter()
 
     def make_calls() -> None:
         while True:
-            wanted.wait()
-            wanted.clear()
-            sleep(seconds)
+            waiter.get()
+            waiter.clear()
             try:
                 call()
             except Exception:
                 log.exception("what was put off has failed")
+
+    def wake() -> None:
+        timer.stop()
+        waiter.switch(None)
+
+    def begin() -> None:
+        if not timer.active:
+            timer.again(wake)
     spawn(make_calls)
-    return wanted.set
+    return begin
 
 
 def interrupter(reason: Callable[[], BaseException]) -> Callable[[], None]:

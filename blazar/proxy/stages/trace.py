@@ -1,7 +1,7 @@
 """Stage `trace`: the exchange is under way; once it has ended it is counted, and its audit line is written.
 
-Both a moment later, for several at once: a client that asks again at once, as programs do, is not kept waiting for
-what is only noted. Whoever reads the counts or the last requests has all of them noted first.
+Both a moment later, when the next request waits for its child: a client that asks again at once, as programs do, is not
+kept waiting for what is only noted. Whoever reads the counts or the last requests has all of them noted first.
 """
 
 import logging
@@ -45,7 +45,7 @@ class Trace:
         self._ended: list[tuple[Exchange, float, float, int, BaseException | None]] = []
         """What waits to be noted: arguments of `_note`."""
         self.soon: Callable[[], object] = _never
-        """Has `settle` called in a moment."""
+        """Has `settle` called in a moment, if nobody has called it by then."""
 
     def __call__(self, exchange: Exchange, forward: Forward) -> Reply:
         arrived_at = self._wall()
@@ -72,6 +72,8 @@ class Trace:
 
     def settle(self) -> None:
         """Note all that has ended."""
+        if not self._ended:
+            return
         ended, self._ended = self._ended, []
         for exchange, arrived_at, at, status, error in ended:
             try:

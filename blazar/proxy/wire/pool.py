@@ -194,6 +194,8 @@ class Pool:
         self._lent: set[Connection] = set()
         self._closers: set[str] = set()
         """Places whose children close connections after a stream."""
+        self.meanwhile: Callable[[], None] = _nothing
+        """What may be done while a request that was just sent waits for its answer; no child answers in less time."""
 
     def take(self, endpoint: Endpoint) -> Connection:
         """An idle connection, or a new one; `give_back` or `close` must follow.
@@ -273,6 +275,10 @@ class Pool:
 
     def idle_count(self, child_id: str) -> int:
         return len(self._idle.get(child_id, []))
+
+
+def _nothing() -> None:
+    """It waits, and that is all."""
 
 
 def _place(child_id: str) -> str:

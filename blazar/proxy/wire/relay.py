@@ -111,6 +111,7 @@ class Call:
         try:
             self._send(exchange)
             exchange.sent = time.monotonic()
+            self._pool.meanwhile()
             head = self._head = self._read_head()
         except (OSError, ChildClosed) as error:
             if connection.late:
