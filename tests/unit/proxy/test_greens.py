@@ -29,7 +29,7 @@ def test_it_is_made_once_however_often_it_is_asked_for():
 
 def test_one_that_fails_is_logged_and_the_next_is_made(caplog):
     calls = Calls()
-    begin, calls.fails = greens.soon(calls, 0), True
+    begin, calls.fails = greens.soon(calls, 0.001), True
     for _ in range(2):
         begin()
         assert calls.made.wait(20)
