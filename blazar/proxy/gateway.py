@@ -63,7 +63,7 @@ from blazar.tls import Pair, read_pair
 
 TICK: Final = 1.0
 """Seconds between beats, reports and sweeps."""
-NOTED_WITHIN: Final = 0.001
+NOTED_WITHIN: Final = 0.02
 """Seconds after its end within which a request is counted and its audit line written, if no other is sent before."""
 LONGEST_LOAD: Final = 600.0
 """Seconds that an engine may take to load, where `model_load_timeout_secs` does not say."""

@@ -9,10 +9,9 @@ import gc
 from collections.abc import Callable
 from typing import Final
 
-from blazar.proxy.wire.pool import KEPT_IDLE
-
-QUIET: Final = KEPT_IDLE
-"""Seconds after the last use of a child; by then no connection to one is kept either."""
+QUIET: Final = 60.0
+"""Seconds after the last use of a child. What is given back is asked for again, a page at a time, at the next busy time:
+so not between one question and the next."""
 YOUNG, ALL = 1, 2
 """Generations of objects up to which cycles are looked for; with all, Python lets go of room it has at hand, too."""
 

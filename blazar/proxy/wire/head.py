@@ -18,8 +18,11 @@ ANSWERS: Final = ("application/json", EVENTS)
 END: Final = b"\r\n\r\n"
 MOST_KNOWN: Final = 4
 """Heads that are remembered of one child."""
+KEPT_IDLE: Final = 60.0
+"""Seconds for which an unused connection is kept where the child does not say for how long it keeps it."""
 
 _STATUS_LINE: Final = re.compile(rb"HTTP/1\.([01]) ([1-5]\d\d)(?: [^\r\n\0]*)?")
+_TIMEOUT: Final = re.compile(r"(?:^|[,;\s])timeout\s*=\s*\"?(\d{1,9})", re.IGNORECASE)
 _FIELD: Final = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\r\n\0]*?)[ \t]*")
 
 
@@ -32,6 +35,8 @@ class Head:
         self.fields = fields
         self.keeps = keeps
         """Whether the child keeps the connection after this answer."""
+        self.kept: float = _kept(fields.get("keep-alive", ""))
+        """Seconds for which an unused connection may be kept after it."""
         self.chunked = chunked
         self.length = length
         """Bytes of the body, where the head tells them."""
@@ -72,6 +77,15 @@ def parse_head(raw: bytes) -> Head:
     chunked, length = _framing(status, fields)
     fields.pop("content-length", None)
     return Head(status, fields, keeps, chunked, length)
+
+
+def _kept(told: str) -> float:
+    """`told` is the field Keep-Alive: the connection is given up before the child does that."""
+    found = _TIMEOUT.search(told)
+    if found is None:
+        return KEPT_IDLE
+    timeout = float(found[1])
+    return min(KEPT_IDLE, max(timeout - 1, timeout / 2))
 
 
 class HeadReader:

@@ -1,7 +1,8 @@
 """Connections to children: kept, lent last in first out, and looked at before they are lent again.
 
 llama-server keeps one thread for each kept connection and closes idle ones after 5 s, so no more are kept than the
-child has slots (and one for a question on the side), and none longer than 4 s. It also closes the connection after a
+child has slots (and one for a question on the side), and none longer than the child says (`Keep-Alive: timeout=5`),
+less a second. Who says nothing, and closes earlier than in a minute, is seen to do so. llama-server also closes the connection after a
 stream, though it promises to keep it, and whoever waits for the slot takes it before that is seen. So once that has
 happened, the connections of this child's streams are not lent again, nor those of the children that follow it: where
 models alternate, a request that had this bad luck with each of them would run out of attempts.
@@ -23,11 +24,9 @@ from gevent.hub import Waiter
 
 from blazar.control import short_socket_path
 from blazar.proxy.wire.client import READ, READ_SIZE, WRITE
-from blazar.proxy.wire.head import HeadReader
+from blazar.proxy.wire.head import KEPT_IDLE, HeadReader
 from blazar.transport import Endpoint, runs
 
-KEPT_IDLE: Final = 4.0
-"""Seconds an unused connection is kept."""
 CONNECT_TIMEOUT: Final = 5.0
 """Seconds a child may take to accept."""
 BACKLOG_PAUSE: Final = 0.01
@@ -59,6 +58,8 @@ class Connection:
         self.reused = False
         self.idle = False
         self.idle_since = 0.0
+        self.kept_until = 0.0
+        """When it is too old to be lent again."""
         self.streamed = False
         """Its last answer was a stream."""
         self.deadline = math.inf
@@ -213,7 +214,7 @@ class Pool:
         while idle:
             connection = idle.pop()
             connection.idle = False
-            if self._clock() - connection.idle_since <= KEPT_IDLE:
+            if self._clock() <= connection.kept_until:
                 connection.reused = True
                 return connection
             connection.close()
@@ -231,8 +232,9 @@ class Pool:
         self._lent.discard(connection)
         connection.close()
 
-    def give_back(self, connection: Connection, endpoint: Endpoint, streamed: bool = False) -> None:
-        """Keep a lent connection whose last answer ended cleanly."""
+    def give_back(self, connection: Connection, endpoint: Endpoint, streamed: bool = False,
+                  kept: float = KEPT_IDLE) -> None:
+        """Keep a lent connection whose last answer ended cleanly, for at most `kept` seconds."""
         idle = self._idle.get(endpoint.child_id)
         if idle is None:
             idle = self._idle[endpoint.child_id] = []
@@ -242,6 +244,7 @@ class Pool:
             return
         self._lent.discard(connection)
         connection.idle, connection.idle_since = True, self._clock()
+        connection.kept_until = connection.idle_since + kept
         connection.rest()
         idle.append(connection)
 
@@ -258,7 +261,7 @@ class Pool:
         now = self._clock()
         for child_id, idle in list(self._idle.items()):
             for connection in list(idle):
-                if child_id not in living or now - connection.idle_since > KEPT_IDLE:
+                if child_id not in living or now > connection.kept_until:
                     self._drop(connection)
             if not idle:
                 del self._idle[child_id]

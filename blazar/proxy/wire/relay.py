@@ -91,7 +91,7 @@ class Call:
         head, connection = self._head, self._connection
         whole = self._had_all or (head is not None and self.framing.ended and self.framing.clean)
         if head is not None and head.keeps and whole and not connection.interrupted:
-            self._pool.give_back(connection, self._endpoint, head.chunked)
+            self._pool.give_back(connection, self._endpoint, head.chunked, head.kept)
         else:
             self._pool.close(connection)
 

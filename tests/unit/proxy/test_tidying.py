@@ -51,11 +51,12 @@ def circle():
 def test_once_after_each_busy_time():
     calls: list[float] = []
     tidying = Tidying(lambda: calls.append(now))
-    seen = [(0.0, None), (1.0, 0.5), (0.5 + QUIET, 0.5), (5.0, 0.5), (6.0, 0.5), (7.0, None), (8.0, 7.5), (12.0, 7.5),
-            (13.0, 7.5), (99.0, 7.5)]
+    first, second = 0.5, QUIET + 3.5
+    seen = [(0.0, None), (1.0, first), (first + QUIET, first), (first + QUIET + 1, first), (first + QUIET + 2, first),
+            (second, None), (second + 1, second), (second + QUIET + 2, second), (second + 9 * QUIET, second)]
     for now, last_use in seen:
         tidying.look(now, last_use)
-    assert calls == [5.0, 12.0]
+    assert calls == [first + QUIET + 1, second + QUIET + 2]
 
 
 def test_what_refers_to_itself_goes(circle):

@@ -1,7 +1,7 @@
 import pytest
 
 from blazar.proxy.wire.framing import BadFraming, ChunkedFraming, CloseFraming, LengthFraming
-from blazar.proxy.wire.head import MOST_KNOWN, HeadReader, parse_head
+from blazar.proxy.wire.head import KEPT_IDLE, MOST_KNOWN, HeadReader, parse_head
 
 
 @pytest.mark.parametrize(("lines", "kind", "keeps"), [
@@ -110,3 +110,12 @@ def test_what_has_no_body_is_read_anew():
     reader = HeadReader()
     for length in (5, 7):
         assert reader.read(b"HTTP/1.1 204 No Content\r\nContent-Length: %d" % length + END)[0].framing().ended
+
+
+@pytest.mark.parametrize(("told", "kept"), [
+    ("timeout=5, max=100", 4), ("max=100, timeout=10", 9), ("Timeout = 3", 2), ("timeout=1", 0.5), ("timeout=0", 0),
+    ("timeout=900", KEPT_IDLE), ("max=100", KEPT_IDLE), ("xtimeout=5", KEPT_IDLE), ("timeout=soon", KEPT_IDLE),
+    ("timeout=" + "9" * 40, KEPT_IDLE)])
+def test_a_connection_is_kept_for_less_than_the_child_says(told, kept):
+    assert parse_head(f"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nKeep-Alive: {told}".encode()).kept == kept
+    assert parse_head(b"HTTP/1.1 200 OK\r\nContent-Length: 2").kept == KEPT_IDLE

@@ -4,7 +4,8 @@ import sys
 import gevent
 import pytest
 
-from blazar.proxy.wire.pool import KEPT_IDLE, SEGMENT, SMALL, Pool
+from blazar.proxy.wire.head import KEPT_IDLE
+from blazar.proxy.wire.pool import SEGMENT, SMALL, Pool
 from tests.support.fake_supervisor import endpoint, eventually
 from tests.support.scripted_child import ScriptedChild, hello_world
 from tests.support.turning import turning
@@ -147,6 +148,19 @@ def test_idle_ones_are_closed_before_the_child_would(child, pool, clock):
     keep(pool, place)
     clock.now += KEPT_IDLE + 0.01
     assert not pool.take(place).reused
+
+
+def test_none_is_kept_longer_than_its_child_keeps_it(child, pool, clock):
+    place = endpoint("m", child.address)
+    pool.give_back(pool.take(place), place, kept=4.0)
+    clock.now += 4.0
+    pool.sweep({place.child_id})
+    again = pool.take(place)
+    assert again.reused
+    pool.give_back(again, place, kept=4.0)
+    clock.now += 4.01
+    pool.sweep({place.child_id})
+    assert pool.idle_count(place.child_id) == 0
 
 
 def test_sweep_closes_the_old_and_those_of_gone_children(child, pool, clock):
