@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Final
 
 QUIET: Final = 60.0
-"""Seconds after the last use of a child. What is given back is asked for again, a page at a time, at the next busy time:
-so not between one question and the next."""
+"""Seconds after the last use of a child. What is given back is asked for again, a page at a time, at the next busy
+time: so not between one question and the next."""
 YOUNG, ALL = 1, 2
 """Generations of objects up to which cycles are looked for; with all, Python lets go of room it has at hand, too."""
 

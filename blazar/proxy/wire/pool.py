@@ -2,10 +2,10 @@
 
 llama-server keeps one thread for each kept connection and closes idle ones after 5 s, so no more are kept than the
 child has slots (and one for a question on the side), and none longer than the child says (`Keep-Alive: timeout=5`),
-less a second. Who says nothing, and closes earlier than in a minute, is seen to do so. llama-server also closes the connection after a
-stream, though it promises to keep it, and whoever waits for the slot takes it before that is seen. So once that has
-happened, the connections of this child's streams are not lent again, nor those of the children that follow it: where
-models alternate, a request that had this bad luck with each of them would run out of attempts.
+less a second. Who says nothing, and closes earlier than in a minute, is seen to do so. llama-server also closes the
+connection after a stream, though it promises to keep it, and whoever waits for the slot takes it before that is seen.
+So once that has happened, the connections of this child's streams are not lent again, nor those of the children that
+follow it: where models alternate, a request that had this bad luck with each of them would run out of attempts.
 """
 
 import _socket
