@@ -30,7 +30,8 @@ STREAM_SLICE = 1_000
 MUST, AIM = 5.0, 1.0
 """Percent by which PSS may grow."""
 REST = 6.0
-"""Seconds until the worker counts as at rest: idle connections to the engine are kept for less."""
+"""Seconds until the worker counts as at rest. What it keeps for a minute, such as idle connections to the engine, it
+keeps at each point."""
 
 
 @dataclass(frozen=True)
