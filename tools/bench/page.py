@@ -39,8 +39,10 @@ each of which every target had its turn, in random order. Compared: {programs}.
 
 The engine is a stand-in that costs next to nothing (`tools/bench/engine.c`), so the figures are those of the gateways.
 Blazar runs with its defaults, eight API keys and the audit log, and is told that the engine has 256 slots: it keeps no
-more connections than slots, and a model gets one slot unless its owner says more. Each prompt is another one, so
-none is answered out of another's answer. Ratios are taken within a round, and the median of the rounds is shown;
+more connections than slots, and a model gets one slot unless its owner says more. The engine does not say for how long
+it keeps idle connections, so Blazar does so for a minute, as nginx does; llama-server says 5 s, and after 4 s without a
+request the next ones connect anew. Each prompt is another one, so none is answered out of another's answer. Ratios are
+taken within a round, and the median of the rounds is shown;
 *added* times are those of the engine alone, measured in the same round, taken away.
 After each run the client, the engine and Blazar's own counters have to agree, else the row says INVALID.
 
