@@ -112,8 +112,19 @@ class Connection:
         if self.interrupted:
             return b""
         data = self._recv(self._size)
-        self._size = SMALL if len(data) < SMALL else READ_SIZE
+        if len(data) < SMALL:
+            self._size = SMALL
+        elif self._size == SMALL:  # what has come must not cost a second turn of the loop, and a second piece
+            self._size = READ_SIZE
+            data += self._more()
         return data
+
+    def _more(self) -> bytes:
+        """What there is beside a small piece."""
+        try:
+            return self._recv(READ_SIZE)
+        except OSError:  # which the next read meets again
+            return b""
 
     def has_news(self) -> bool:
         """Whether something is there to be read: bytes, or the child's end."""

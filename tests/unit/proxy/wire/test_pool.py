@@ -115,16 +115,17 @@ def test_pieces_of_any_size_come_whole_and_an_answer_in_one(child, pool):
         ours.setblocking(False)
         lent._recv = ours.recv
         for number, size in enumerate(sizes):
-            piece, got = bytes([65 + number]) * size, b""
+            piece = bytes([65 + number]) * size
             theirs.sendall(piece)
-            while len(got) < size:
-                got += lent.read()
-            assert got == piece
+            assert lent.read() == piece
         theirs.sendall(b"small")
         assert lent.read() == b"small"
         lent.send(b"GET / HTTP/1.1\r\n\r\n")
         theirs.sendall(bytes(5000))
         assert len(lent.read()) == 5000, "after a request"
+        for last in (b"small", bytes(SMALL)):
+            theirs.sendall(last)
+            assert lent.read() == last
         theirs.close()
         assert lent.read() == b""
         ours.close()
