@@ -22,14 +22,15 @@ EVENTS = [{"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason":
           {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 1,
                                                                                       "completion_tokens": 1}}]
 STREAM = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in EVENTS) + b"data: [DONE]\n\n"
-STREAMED = (b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+KEPT = b"Keep-Alive: timeout=5, max=100\r\n"
+STREAMED = (b"HTTP/1.1 200 OK\r\n" + KEPT + b"Content-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
             b"%x\r\n%b\r\n0\r\n\r\n" % (len(STREAM), STREAM))
 
 
 def whole(status: bytes, value: object) -> bytes:
     body = json.dumps(value).encode()
-    return b"HTTP/1.1 %b\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: %d\r\n\r\n%b" % (
-        status, len(body), body)
+    return b"HTTP/1.1 %b\r\n%bContent-Type: application/json; charset=utf-8\r\nContent-Length: %d\r\n\r\n%b" % (
+        status, KEPT, len(body), body)
 
 
 ANSWERED = whole(b"200 OK", {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}}]})

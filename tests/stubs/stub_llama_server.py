@@ -98,6 +98,10 @@ class Stub:
             file.write(line + "\n")
 
 
+KEPT = {"Keep-Alive": "timeout=5, max=100"}
+"""What the real one says of each connection."""
+
+
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     stub: Stub
@@ -170,7 +174,7 @@ class Handler(BaseHTTPRequestHandler):
             chunks = default_chunks(asked)
         kind = "text/event-stream" if asked.get("stream") else "application/json; charset=utf-8"
         self.send_response(play.get("status", 200))
-        headers = play.get("headers", {"Content-Type": kind, "Transfer-Encoding": "chunked"})
+        headers = play.get("headers", {**KEPT, "Content-Type": kind, "Transfer-Encoding": "chunked"})
         for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
@@ -201,8 +205,9 @@ class Handler(BaseHTTPRequestHandler):
     def send(self, status: int, body: object) -> None:
         data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
         self.send_response(status)
-        self.send_header("Content-Type", "application/json; charset=utf-8")
-        self.send_header("Content-Length", str(len(data)))
+        for name, value in {**KEPT, "Content-Type": "application/json; charset=utf-8",
+                            "Content-Length": str(len(data))}.items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data)
 

@@ -15,16 +15,12 @@ CHUNKED = (b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Enco
            b"2\r\n{}\r\n0\r\n\r\n")
 
 
-class Sink:
-    gone = False
-
-
 @pytest.mark.parametrize("leaves", [False, True])
 @pytest.mark.parametrize("answer", [WHOLE, CHUNKED])
 def test_it_is_kept_unless_it_was_closed_because_the_client_left(answer, leaves):
     with ScriptedChild(lambda talk: talk.send(answer)) as child:
         place, pool = endpoint("m", child.address), Pool()
-        asked = exchange_of(dialect=OpenAIDialect(), body=b"{}", upstream_body=b"{}", sink=Sink(),
+        asked = exchange_of(dialect=OpenAIDialect(), body=b"{}", upstream_body=b"{}",
                             upstream_path="/v1/chat/completions")
         with Call(pool, place, None, Meter()) as call:
             assert call.ask(asked).status == 200
