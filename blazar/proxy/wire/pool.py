@@ -162,7 +162,7 @@ class Connection:
         self._readable.stop()
         self._readable.close()
         self._sock.close()
-        self._unheard = _hear_nothing  # it does not refer to itself any more, and goes at once
+        self._unheard = _nothing  # it does not refer to itself any more, and goes at once
 
     def _hear_nobody(self) -> None:
         """There is news, and nobody there to read it."""
@@ -189,10 +189,6 @@ class Connection:
                     rest = rest[taken:]
         finally:
             writable.close()
-
-
-def _hear_nothing() -> None:
-    """Nobody is told what happens on a connection that is closed."""
 
 
 class Pool:
@@ -292,7 +288,7 @@ class Pool:
 
 
 def _nothing() -> None:
-    """It waits, and that is all."""
+    """Nobody has asked for more."""
 
 
 def _place(child_id: str) -> str:
