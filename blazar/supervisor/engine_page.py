@@ -2,6 +2,7 @@
 
 import http.client
 import io
+import re
 import socket
 import time
 from contextlib import suppress
@@ -19,6 +20,7 @@ LONGEST = 1 << 20
 NONE = (404, 501)
 """How engines answer that tell nothing of themselves."""
 UNEXPLAINED = "As the engine tells it."
+LENGTH = re.compile(rb"^content-length:[ \t]*(\d+)[ \t]*\r$", re.IGNORECASE | re.MULTILINE)
 OURS = "blazar_"
 """No engine's metric begins so."""
 
@@ -42,7 +44,10 @@ def read_page(endpoint: Endpoint, limit: float = LIMIT) -> list[Family]:
 
 
 def _fetched(endpoint: Endpoint, until: float) -> bytes:
-    """All that comes as the answer, head included. Raises OSError, LeftOut; TimeoutError when the time is over."""
+    """All that comes as the answer, head included. Raises OSError, LeftOut; TimeoutError when the time is over.
+
+    Not every engine closes the connection when it is asked to, so an answer of known length ends with its length.
+    """
     address = endpoint.address
     secret = f"Authorization: Bearer {endpoint.secret}\r\n" if endpoint.secret else ""
     with socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET) as sock:
@@ -57,7 +62,16 @@ def _fetched(endpoint: Endpoint, until: float) -> bytes:
                 got += data
                 if len(got) > LONGEST:
                     raise LeftOut("size")
+                if _is_whole(got):
+                    break
         return bytes(got)
+
+
+def _is_whole(answer: bytearray) -> bool:
+    """Whether nothing can follow; an answer that does not tell its length ends with the connection."""
+    end = answer.find(b"\r\n\r\n")
+    length = LENGTH.search(answer, 0, end + 2) if end >= 0 else None
+    return length is not None and len(answer) - end - 4 >= int(length[1])
 
 
 def _received(sock: socket.socket, until: float) -> bytes:

@@ -120,7 +120,7 @@ class Blazar(Target):
         return self._ask("status")["gateway"]["workers"][0]
 
     def counts(self) -> counts.Counts:
-        status, text = process.get(self.to, "/metrics", self.headers)
+        status, text = process.get(self.to, "/metrics?engines=false", self.headers)
         return counts.from_metrics(text.decode() if status == 200 else "", self._lines.count())
 
     def version(self) -> str:

@@ -1,8 +1,8 @@
 """From rows to figures: the ratios that are promised, and what was promised.
 
-A row is one run of one workload against one target in one round. Ratios are taken within a round, where both sides
-met the same machine, and the median of the rounds counts. `added` times have the engine's own, measured directly in
-the same round, taken away first.
+A row is one run of one workload against one target, in one repeat of one round. Ratios are taken within a repeat, where
+both sides met the same machine, and the median of them all counts. `added` times have the engine's own, measured
+directly in the same repeat, taken away first.
 """
 
 import statistics
@@ -49,7 +49,7 @@ def at_least(limit: float) -> Bound:
 
 
 class Round:
-    """The rows of one round."""
+    """The rows of one round, or of one repeat of it."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._rows = {(row["workload"], row["target"]): row for row in rows}
@@ -140,7 +140,8 @@ def over_rounds(rounds: Iterable[Round], read: Callable[[Round], float]) -> floa
 
 
 def rounds_of(rows: Iterable[Row]) -> list[Round]:
-    grouped: dict[int, list[Row]] = {}
+    """Repeats after the first hold only the workloads that have so many."""
+    grouped: dict[tuple[int, int], list[Row]] = {}
     for row in rows:
-        grouped.setdefault(row["round"], []).append(row)
+        grouped.setdefault((row["round"], row["repeat"]), []).append(row)
     return [Round(grouped[number]) for number in sorted(grouped)]

@@ -57,13 +57,14 @@ def run(target: Target, workload: Workload) -> dict[str, Any]:
 
 def interleaved(targets: Sequence[Target], workloads: Iterable[Workload], rounds: int, subjects: Iterable[str],
                 tell: Callable[[dict[str, Any]], None], chance: random.Random) -> list[dict[str, Any]]:
-    """Every workload with every target that takes part in it, in another order each round."""
+    """Every workload with every target that takes part in it, in another order each time."""
     rows = []
     for number in range(rounds):
         for workload in workloads:
             taking_part = [target for target in targets if target.name in workload.others or target.name in subjects]
-            for target in chance.sample(taking_part, len(taking_part)):
-                row = {"round": number, **run(target, workload)}
-                tell(row)
-                rows.append(row)
+            for repeat in range(workload.repeats):
+                for target in chance.sample(taking_part, len(taking_part)):
+                    row = {"round": number, "repeat": repeat, **run(target, workload)}
+                    tell(row)
+                    rows.append(row)
     return rows

@@ -15,6 +15,9 @@ class Workload:
     title: str
     options: str
     others: frozenset[str]
+    repeats: int = 1
+    """Turns that all its targets have in a round. The short ones have several: from one second to the next the same
+    program may take half as long again on a shared machine, and only many turns tell programs apart."""
     gentle: str = ""
     """Options that replace those of the same name for a target that could not stand them."""
 
@@ -36,14 +39,16 @@ def _pairs(options: str) -> list[tuple[str, str]]:
 
 PACED = "--stream --interval-us 20000 --event-bytes 230 --skip-events 5"
 
-ONE = Workload("one", "1 connection, JSON answers", "--connections 1 --seconds 0.8 --warm 100",
-               REFERENCES | {"litellm"}, gentle="--seconds 3 --warm 10")
-MANY = Workload("many", "64 connections, JSON answers", "--connections 64 --seconds 1.5 --warm 300",
-                REFERENCES | {"litellm"}, gentle="--seconds 5 --warm 64")
+ONE = Workload("one", "1 connection, JSON answers", "--connections 1 --seconds 0.4 --warm 100",
+               REFERENCES | {"litellm"}, repeats=4, gentle="--seconds 3 --warm 10")
+MANY = Workload("many", "64 connections, JSON answers", "--connections 64 --seconds 1 --warm 300",
+                REFERENCES | {"litellm"}, repeats=2, gentle="--seconds 5 --warm 64")
 FIRST = Workload("first", "1 connection, streams of 4 events",
-                 "--connections 1 --stream --requests 200 --warm 20 --tokens 4 --interval-us 1000", REFERENCES)
+                 "--connections 1 --stream --requests 200 --warm 20 --tokens 4 --interval-us 1000", REFERENCES,
+                 repeats=4)
 PACED_256 = Workload("paced-256", "256 streams of 80 events, 20 ms apart",
-                     f"{PACED} --connections 256 --requests 256 --tokens 80 --spread-us 78", REFERENCES)
+                     f"{PACED} --connections 256 --requests 256 --tokens 80 --spread-us 78", REFERENCES,
+                     repeats=2)
 PACED_1000 = Workload("paced-1000", "1,000 streams of 40 events, 50 ms apart",
                       "--stream --interval-us 50000 --event-bytes 230 --skip-events 5 --connections 1000 "
                       "--requests 1000 --tokens 40 --spread-us 50", BASIC)

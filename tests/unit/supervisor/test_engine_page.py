@@ -40,6 +40,22 @@ def test_a_page(where, tmp_path):
         assert asked.fields["connection"] == "close"
 
 
+@pytest.mark.parametrize("name", ["Content-Length", "content-length", "CONTENT-LENGTH"])
+def test_an_engine_that_does_not_close_the_connection(name):
+    """The page is there once its length is: nobody waits for the end of a connection that stays."""
+    over = threading.Event()
+
+    def play(talk):
+        for part in (f"HTTP/1.1 200 OK\r\nServer: x\r\n{name}: ", f"{len(PAGE)}\r", "\n\r\n", PAGE[:9], PAGE[9:]):
+            talk.send(part if isinstance(part, bytes) else part.encode())
+        over.wait(20)
+    try:
+        with ScriptedChild(play) as child:
+            assert len(read_page(endpoint("m:q4_0", child.address), limit=10)) == 1
+    finally:
+        over.set()
+
+
 def test_an_answer_in_chunks():
     body = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (PAGE[:9], PAGE[9:])) + b"0\r\n\r\n"
     with ScriptedChild(sends(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body)) as child:
