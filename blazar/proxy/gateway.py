@@ -64,7 +64,7 @@ from blazar.tls import Pair, read_pair
 TICK: Final = 1.0
 """Seconds between beats, reports and sweeps."""
 NOTED_WITHIN: Final = 0.02
-"""Seconds after its end within which a request is counted and its audit line written, if no other is sent before."""
+"""Seconds after its end within which a request is counted and its audit line written."""
 LONGEST_LOAD: Final = 600.0
 """Seconds that an engine may take to load, where `model_load_timeout_secs` does not say."""
 
@@ -123,7 +123,8 @@ class Gateway:
         ready = Readiness(supervisor, directory, ledger, self.parking,
                           patience + (config.model_load_timeout_secs or LONGEST_LOAD), self.metrics)
         self._trace = Trace(ledger, self.metrics, self.audit)
-        self.metrics.catch_up = ledger.finished.catch_up = self.pool.meanwhile = self._trace.settle
+        self.metrics.catch_up = ledger.finished.catch_up = self._trace.settle
+        self.pool.meanwhile = self._trace.meanwhile
         self._answering: dict[tuple[frozenset[str], str], Forward] = {}
         self._stages: dict[str, Stage | Step] = {
             "trace": self._trace, "name": Name(directory, Preset(reader), config),

@@ -1,7 +1,8 @@
 """Stage `trace`: the exchange is under way; once it has ended it is counted, and its audit line is written.
 
-Both a moment later, when the next request waits for its child: a client that asks again at once, as programs do, is not
-kept waiting for what is only noted. Whoever reads the counts or the last requests has all of them noted first.
+Both a moment later: a client that asks again at once, as programs do, is not kept waiting for what is only noted. Where
+one request follows the other, that is while the next one waits for its child; where many are under way it is done for
+many at a time, which takes the processor less. Whoever reads the counts or the last requests has all noted first.
 """
 
 import logging
@@ -69,6 +70,11 @@ class Trace:
                 self.soon()
             elif len(waiting) > WAITING:
                 self.settle()
+
+    def meanwhile(self) -> None:
+        """Somebody waits for a child: note what has ended, if nobody else is there to be served."""
+        if self._ended and self._ledger.under_way() == 1:
+            self.settle()
 
     def settle(self) -> None:
         """Note all that has ended."""

@@ -182,6 +182,24 @@ def test_they_are_noted_a_moment_later_but_no_more_than_some_wait(bench):
     assert len(asked_for) == 2
 
 
+def test_while_a_child_is_waited_for_they_are_noted_if_nobody_else_is_served(bench):
+    trace, written = Trace(bench.ledger, bench.metrics, bench.audit), []
+
+    def asks(_):
+        trace.meanwhile()
+        written.append(len(bench.file.read_text().splitlines()))
+        return Reply(200)
+
+    def beside(_):
+        return trace(exchange(Sink(200)), asks)
+
+    trace(exchange(Sink(200)), asks)
+    trace(exchange(Sink(200)), asks)
+    assert written == [0, 1], "the one before"
+    trace(exchange(Sink(200)), beside)
+    assert written == [0, 1, 1], "two are under way"
+
+
 def test_one_that_cannot_be_noted_does_not_keep_the_others_from_it(bench):
     trace = Trace(bench.ledger, bench.metrics, bench.audit)
     odd = exchange(Sink(200))

@@ -56,7 +56,8 @@ def test_ratios_are_taken_within_rounds_and_their_median_counts():
 
 def test_repeats_of_a_round_count_as_rounds():
     first = [row("one", "blazar", latency=latency, repeat=repeat) for repeat, latency in enumerate((9.0, 2.0, 7.0))]
-    rounds = figures.rounds_of([*first, row("body", "blazar", latency=5.0), row("one", "blazar", latency=8.0, number=1)])
+    second = row("one", "blazar", latency=8.0, number=1)
+    rounds = figures.rounds_of([*first, row("body", "blazar", latency=5.0), second])
     assert over_rounds(rounds, lambda one: one.read("one", "blazar", figures.latency)) == 7.5
     assert over_rounds(rounds, lambda one: one.read("body", "blazar", figures.latency)) == 5.0
 
