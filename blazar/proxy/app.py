@@ -46,12 +46,14 @@ class Application:
         for path in dict.fromkeys(route.path for route in ROUTES):
             self._falcon.add(path, {method: _responder(self, route, resource_of(route))
                                     for method, route in methods(path).items()})
+        self._answer: Callable[..., Any] = self._falcon.__call__
+        """Bound, which spares every call the search for it."""
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         facts = environ.get(FACTS) or HeadFacts(environ)
         request = environ[REQUEST] = Request(environ, self._terms, facts)
         if facts.hosts is self.gateway.hosts or self._lets_in(request):
-            self._falcon(environ, start_response)
+            self._answer(environ, start_response)
         if request.route is None:
             self.counter(dialect_of(request.path), "none", request.sink.status).n += 1
         if request.sink.closing and CLIENT not in environ:  # a gunicorn that is not ours is told to go no further

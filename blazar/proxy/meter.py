@@ -12,6 +12,11 @@ from blazar.proxy.exchange import Exchange, Usage
 from blazar.proxy.json import BadJson, loads
 from blazar.telemetry.metrics import MANY, Series
 
+ZERO: Final = 48
+NINE: Final = 57
+COMMA: Final = 44
+DIGITS: Final = 15
+"""Of the longest number that is read without JSON."""
 KEPT: Final = 4096
 """Bytes at the end of an answer in which its counts are looked for."""
 PIECES: Final = 16
@@ -34,6 +39,7 @@ _FINISHED: Final = re.compile(rb'(?:^|[\r\n])data:\s*(?:\[DONE\]|\{"error")|"fin
 _FLAT: Final = re.compile(rb"\s*:\s*(\{[^{}]*\})")
 _NESTED: Final = re.compile(rb"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})")
 USAGE: Final = b'"usage":{'
+TIMINGS: Final = b'"timings":{'
 _COUNTS: Final = (("usage", b'"usage"'), ("timings", b'"timings"'))
 
 
@@ -96,28 +102,52 @@ class Meter:
         return _FINISHED.search(self._end()) is not None
 
     def counts(self) -> Usage | None:
-        """What the child says of its answer; None when it says nothing."""
+        """What the child says of its answer, but for the times; None when it says nothing."""
         end = self._end()
-        place = end.rfind(USAGE)
-        usage = _usage_at(end, place + len(USAGE) - 1) if place >= 0 else None
+        usage, place = None, end.rfind(USAGE)
+        if place >= 0:
+            usage = _counts_at(end, place + len(USAGE) - 1, "usage")
+        elif end.find(b'"usage"') < 0:
+            place = end.rfind(TIMINGS)
+            if place >= 0:
+                usage = _counts_at(end, place + len(TIMINGS) - 1, "timings")
         return usage if usage is not None else _read_counts(end)
 
 
-def _usage_at(end: bytes, start: int) -> Usage | None:
-    """The counts of the object at `start`, where it is as engines write it nearly always."""
+def _counts_at(end: bytes, start: int, name: str) -> Usage | None:
+    """The counts of the object of this name at `start`, where it is as engines write it nearly always; None where its
+    numbers are not so plain that they can be read without JSON."""
     stop = end.find(b"}", start)
     if stop >= 0 and end.find(b"{", start + 1, stop) >= 0:  # with details, which are told as an object of their own
         stop = end.find(b"}", stop + 1)
     if stop < 0:
         return None
-    try:
-        told = loads(end[start:stop + 1])
-    except BadJson:
+    if name == "timings":
+        cached = _plain(end, b'"cache_n":', start, stop)
+        prompt, completion = _plain(end, b'"prompt_n":', start, stop), _plain(end, b'"predicted_n":', start, stop)
+        timed = True
+    else:
+        cached = _plain(end, b'"cached_tokens":', start, stop)
+        prompt = _plain(end, b'"prompt_tokens":', start, stop)
+        completion = _plain(end, b'"completion_tokens":', start, stop)
+        timed = end.find(b'"timings"', stop) >= 0  # where llama.cpp puts them
+    if prompt < 0 or completion < 0 or cached < 0 or prompt + completion == 0:
         return None
-    usage = Usage()
-    take_counts(usage, {"usage": told})
-    usage.timed = end.find(b'"timings"', stop) >= 0  # where llama.cpp puts them
-    return usage
+    return Usage(prompt + cached if name == "timings" else prompt, completion, cached, timed=timed)
+
+
+def _plain(end: bytes, key: bytes, start: int, stop: int) -> int:
+    """The whole number behind the last such key before the brace at `stop`; 0 without one, -1 for anything else."""
+    place = end.rfind(key, start, stop)
+    if place < 0:
+        return 0
+    first = at = place + len(key)
+    number = 0
+    while ZERO <= end[at] <= NINE:
+        number = 10 * number + end[at] - ZERO
+        at += 1
+    plain = 0 < at - first <= DIGITS and (end[at] == COMMA or at == stop) and (end[first] != ZERO or at == first + 1)
+    return number if plain else -1
 
 
 def _read_counts(end: bytes) -> Usage | None:
@@ -132,10 +162,10 @@ def _read_counts(end: bytes) -> Usage | None:
                 told = loads(found[1])
             except BadJson:
                 continue
-            usage = Usage()
-            take_counts(usage, {name: told})
-            usage.timed = name == "timings" or b'"timings"' in end
-            return usage
+            counts = Usage()
+            take_counts(counts, {name: told})
+            return Usage(counts.prompt_tokens, counts.completion_tokens, counts.cached_tokens,
+                         timed=name == "timings" or b'"timings"' in end)
     return None
 
 

@@ -7,7 +7,7 @@ amends, gets the exchange alone: `step(exchange)` returns, or raises.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from types import FunctionType
+from types import MethodType
 from typing import Any, Final
 
 from blazar.proxy.exchange import Exchange, Reply
@@ -67,8 +67,10 @@ def compose(names: frozenset[str], stages: Mapping[str, Step | Stage], last: For
 
 
 def _bound(stage: Any) -> Any:
-    # A bound method is called without a level of the C stack, which is copied whenever a request has to wait.
-    return stage if isinstance(stage, FunctionType) else stage.__call__
+    # A bound method is called without a level of the C stack, which is copied whenever a request has to wait. Of a
+    # compiled stage it would be one that packs the arguments only to unpack them.
+    bound = stage.__call__
+    return bound if isinstance(bound, MethodType) else stage
 
 
 def _around(stage: Stage, forward: Forward) -> Forward:

@@ -3,8 +3,8 @@
 from typing import Any
 
 
-def row(workload: str, target: str, *, number: int = 0, repeat: int = 0, check: str = "ok", rps: float = 0.0, cpu_ns: int = 0,
-        requests: int = 0, events: int = 0, ended: int = 0, left: Any = (), cancels: Any = (),
+def row(workload: str, target: str, *, number: int = 0, repeat: int = 0, check: str = "ok", rps: float = 0.0,
+        cpu_ns: int = 0, requests: int = 0, events: int = 0, ended: int = 0, left: Any = (), cancels: Any = (),
         **medians: float) -> dict[str, Any]:
     """`latency`, `first_event` and `event_delay` give the medians of those, in microseconds; p99 is twice as much."""
     client = {f"{name}_us": {"p50": medians[name], "p99": 2 * medians[name]} if name in medians else None
