@@ -10,6 +10,8 @@ from typing import Final
 MAX_LINE: Final = 4096
 """Bytes of the longest chunk-size or trailer line."""
 MAX_TRAILER: Final = 16384
+LAST_CHUNK: Final = b"0\r\n\r\n"
+"""How a body ends that has no trailer."""
 HEXADECIMAL: Final = b"0123456789abcdefABCDEF"
 WHOLE: Final = {b"%x\r\n" % size: len(b"%x" % size) + size + 4 for size in range(1, 2048)}
 """How many bytes a chunk has in all, by the line of its size, for those that events come in."""
@@ -101,10 +103,15 @@ class ChunkedFraming(Framing):
             if self._left:
                 position = self._take_chunk(data, position, payload)
                 continue
+            fresh = not self._line and self._trailer < 0
+            if fresh and data[position:position + 5] == LAST_CHUNK:
+                self._trailer, self.ended = 0, True
+                position += 5
+                continue
             end = data.find(b"\n", position, position + 5) + 1
             whole = WHOLE.get(data[position:end], 0) if end else 0
             after = position + whole
-            if whole and data[after - 2:after] == b"\r\n" and not self._line and self._trailer < 0:
+            if fresh and whole and data[after - 2:after] == b"\r\n":
                 payload += data[end:after - 2]  # one more whole chunk
                 position = after
             else:
@@ -163,5 +170,3 @@ def chunk(data: bytes) -> bytes:
     """`data` as one chunk."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
-
-LAST_CHUNK: Final = b"0\r\n\r\n"
