@@ -4,6 +4,7 @@ Every answer, errors included, goes through the sink, which writes the head itse
 used.
 """
 
+import atexit
 import errno
 import logging
 import math
@@ -180,6 +181,7 @@ def create_app(control: Path, fallback: Callable[[], Config] | None = None) -> A
     Without a supervisor the settings of `fallback` are used; without a fallback SupervisorGone is raised.
     """
     gateway = Gateway.connect(control, fallback).start()
+    atexit.register(gateway.note)  # however the process ends, short of being killed
     application = Application(gateway)
     gateway.background.start(Inner(gateway).ask)
     return application

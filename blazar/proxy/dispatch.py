@@ -200,7 +200,7 @@ def _gather(exchange: Exchange, call: Call) -> Reply:
 
 def _refused(exchange: Exchange, call: Call) -> Reply:
     """The child's refusal as it is, unless we can say better what is wrong with the request."""
-    body, value = read_refusal(call), None
+    body, value = read_refusal(exchange, call), None
     with contextlib.suppress(BadJson):
         value = loads(body)
     if not isinstance(value, dict):
@@ -363,11 +363,14 @@ def read_body(call: Call, limit: int) -> bytes:
     return bytes(body)
 
 
-def read_refusal(call: Call) -> bytes:
-    """The body of the child's error answer; empty when it broke off, as its status says enough."""
-    with contextlib.suppress(ChildClosed, BadFraming):
+def read_refusal(exchange: Exchange, call: Call) -> bytes:
+    """The body of the child's error answer; empty when it broke off, as its status says enough, unless that is because
+    the exchange was ended or its client has left: raises what is told then."""
+    try:
         return read_body(call, MAX_CHILD_ERROR)
-    return b""
+    except (ChildClosed, BadFraming) as error:
+        _say_why(exchange, error)
+        return b""
 
 
 def _event(exchange: Exchange, data: str) -> dict[str, Any]:
@@ -384,7 +387,7 @@ def _event(exchange: Exchange, data: str) -> dict[str, Any]:
 
 def _answered_error(exchange: Exchange, call: Call) -> BlazarError:
     """The child's error answer as an error of ours."""
-    return told_error(exchange, read_refusal(call), call.head.status)
+    return told_error(exchange, read_refusal(exchange, call), call.head.status)
 
 
 def told_error(exchange: Exchange, body: bytes, status: int) -> BlazarError:

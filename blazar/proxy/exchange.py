@@ -335,6 +335,10 @@ class Exchange:
         if self.interrupt is not None:
             self.interrupt()
 
+    def why_over(self) -> Exception:
+        """What whoever waits for it is told, once it was ended or its client has left."""
+        return ClientGone() if self.sink.gone or self.ended_by is None else self.ended_by
+
 
 class Reply:
     """How an exchange ended: status, whether it ran to its end, what it used, and the error that was told inside a

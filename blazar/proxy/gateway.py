@@ -207,6 +207,10 @@ class Gateway:
         greens.spawn(self._tick_for_ever)
         return self
 
+    def note(self) -> None:
+        """Count what has ended, and write its audit lines, now: this process is about to end."""
+        self._trace.settle()
+
     def end_exchanges(self) -> None:
         """End what is still under way, each with an error in its own dialect; nothing new is let in."""
         self.ledger.end_all(ShuttingDown())

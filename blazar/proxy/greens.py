@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gevent import Timeout, get_hub, getcurrent, kill, sleep, spawn
+from gevent import Timeout, get_hub, getcurrent, sleep, spawn
 from gevent.event import Event
 from gevent.hub import Waiter
 
-__all__ = ["Event", "Pace", "Timeout", "aside", "interrupter", "sleep", "soon", "spawn"]
+__all__ = ["Event", "Interrupter", "Pace", "Timeout", "aside", "sleep", "soon", "spawn"]
 
 TURN = 0.003
 """Seconds after which others have their turn."""
@@ -72,7 +72,29 @@ def soon(call: Callable[[], None], seconds: float) -> Callable[[], None]:
     return begin
 
 
-def interrupter(reason: Callable[[], BaseException]) -> Callable[[], None]:
-    """A function that raises `reason()` in the greenlet which called this one; safe in event-loop callbacks."""
-    waiting = getcurrent()
-    return lambda: kill(waiting, reason())
+class Interrupter:
+    """Called, it raises `reason()` in the greenlet that is inside of its `with`, once; safe in event-loop callbacks.
+
+    That comes in the next turn of the loop. Who has left the `with` by then is spared: a greenlet serves one connection
+    after the other, and what ended the wait for one is no concern of the next.
+    """
+
+    def __init__(self, reason: Callable[[], BaseException]) -> None:
+        self._reason = reason
+        self._waiting: Any = None
+        self._loop = get_hub().loop
+
+    def __enter__(self) -> "Interrupter":
+        self._waiting = getcurrent()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._waiting = None
+
+    def __call__(self) -> None:
+        self._loop.run_callback(self._deliver)
+
+    def _deliver(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting.throw(self._reason())

@@ -15,6 +15,9 @@ from blazar.telemetry.metrics import MANY, Series
 ZERO: Final = 48
 NINE: Final = 57
 COMMA: Final = 44
+BRACE: Final = 125
+MISSING: Final = -1
+ODD: Final = -2
 DIGITS: Final = 15
 """Of the longest number that is read without JSON."""
 KEPT: Final = 4096
@@ -119,35 +122,42 @@ def _counts_at(end: bytes, start: int, name: str) -> Usage | None:
     numbers are not so plain that they can be read without JSON."""
     stop = end.find(b"}", start)
     if stop >= 0 and end.find(b"{", start + 1, stop) >= 0:  # with details, which are told as an object of their own
-        stop = end.find(b"}", stop + 1)
+        inner, stop = stop, end.find(b"}", stop + 1)
+        if end.find(b"{", inner, stop) >= 0:  # with more of them
+            return None
     if stop < 0:
         return None
-    if name == "timings":
-        cached = _plain(end, b'"cache_n":', start, stop)
+    timed = name == "timings"
+    if timed:
         prompt, completion = _plain(end, b'"prompt_n":', start, stop), _plain(end, b'"predicted_n":', start, stop)
-        timed = True
+        cached = _plain(end, b'"cache_n":', start, stop)
     else:
-        cached = _plain(end, b'"cached_tokens":', start, stop)
         prompt = _plain(end, b'"prompt_tokens":', start, stop)
         completion = _plain(end, b'"completion_tokens":', start, stop)
-        timed = end.find(b'"timings"', stop) >= 0  # where llama.cpp puts them
-    if prompt < 0 or completion < 0 or cached < 0 or prompt + completion == 0:
+        cached = _plain(end, b'"cached_tokens":', start, stop)
+    if prompt < 0 or completion < 0 or cached == ODD:
         return None
-    return Usage(prompt + cached if name == "timings" else prompt, completion, cached, timed=timed)
+    if cached == MISSING:
+        cached = 0
+    if timed:
+        return Usage(prompt + cached, completion, cached, timed=True)
+    return Usage(prompt, completion, cached, timed=end.find(b'"timings"', stop) >= 0)  # where llama.cpp puts them
 
 
 def _plain(end: bytes, key: bytes, start: int, stop: int) -> int:
-    """The whole number behind the last such key before the brace at `stop`; 0 without one, -1 for anything else."""
+    """The whole number behind the last such key before the brace at `stop`; MISSING without one, ODD for anything
+    else."""
     place = end.rfind(key, start, stop)
     if place < 0:
-        return 0
+        return MISSING
     first = at = place + len(key)
     number = 0
     while ZERO <= end[at] <= NINE:
         number = 10 * number + end[at] - ZERO
         at += 1
-    plain = 0 < at - first <= DIGITS and (end[at] == COMMA or at == stop) and (end[first] != ZERO or at == first + 1)
-    return number if plain else -1
+    plain = (0 < at - first <= DIGITS and (end[at] == COMMA or end[at] == BRACE)
+             and (end[first] != ZERO or at == first + 1))
+    return number if plain else ODD
 
 
 def _read_counts(end: bytes) -> Usage | None:

@@ -72,7 +72,7 @@ def answer_routed(exchange: Exchange, call: Call) -> Reply:
     """Pass an answer on as `pass_on` does. Raises Retryable for a model that was not there at the moment."""
     if not is_routed(exchange) or call.head.status == 200:
         return pass_on(exchange, call)
-    body = read_refusal(call)
+    body = read_refusal(exchange, call)
     told = told_error(exchange, body, call.head.status)
     error = meant(exchange, told)
     explained = isinstance(told, EXPLAINED)

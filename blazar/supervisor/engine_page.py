@@ -56,22 +56,29 @@ def _fetched(endpoint: Endpoint, until: float) -> bytes:
         if isinstance(address, str) and not processes.answers_for(sock, endpoint.pid):
             raise LeftOut("unreachable")  # somebody has bound the path since it was looked at
         sock.sendall(f"GET /metrics HTTP/1.1\r\nHost: localhost\r\n{secret}Connection: close\r\n\r\n".encode())
-        got = bytearray()
+        got, whole = bytearray(), 0
         with suppress(ConnectionResetError):
             while data := _received(sock, until):
+                seen = max(0, len(got) - 3)
                 got += data
                 if len(got) > LONGEST:
                     raise LeftOut("size")
-                if _is_whole(got):
+                whole = whole or _whole(got, seen)
+                if whole and len(got) >= whole:
                     break
         return bytes(got)
 
 
-def _is_whole(answer: bytearray) -> bool:
-    """Whether nothing can follow; an answer that does not tell its length ends with the connection."""
-    end = answer.find(b"\r\n\r\n")
-    length = LENGTH.search(answer, 0, end + 2) if end >= 0 else None
-    return length is not None and len(answer) - end - 4 >= int(length[1])
+def _whole(answer: bytearray, seen: int) -> int:
+    """The bytes that an answer has in all, once its head is there, whose end is not before `seen`; 0 until then.
+
+    An answer that does not tell its length ends with the connection: it is taken to have more than are ever read.
+    """
+    end = answer.find(b"\r\n\r\n", seen)
+    if end < 0:
+        return 0
+    length = LENGTH.search(answer, 0, end + 2)
+    return end + 4 + int(length[1]) if length is not None else LONGEST + 1
 
 
 def _received(sock: socket.socket, until: float) -> bytes:

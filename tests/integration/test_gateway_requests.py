@@ -96,6 +96,24 @@ def test_a_running_one_is_listed_and_cancelled(gateway, dialect, stream):
 
 
 @pytest.mark.parametrize("dialect", ASK)
+def test_one_whose_child_is_about_to_refuse_it_too(gateway, dialect):
+    began, id = threading.Event(), f"refused-{dialect}"
+
+    def play(conversation):
+        conversation.send(b'HTTP/1.1 400 Bad\r\nContent-Length: 99\r\n\r\n{"error":')
+        began.set()
+        conversation.client_closes(20)
+
+    gateway.child.play = play
+    asked = Asked(gateway, dialect, id, stream=False)
+    assert began.wait(20)
+    row_of(gateway, id, "running")
+    assert gateway.request("DELETE", f"/api/requests/{id}", headers=ANN).status == 200
+    assert asked.whole().status == 410 and "this request was cancelled" in is_error_of(dialect, asked.answer)
+    assert told(gateway)["finished"][0]["error"] == "request-cancelled"
+
+
+@pytest.mark.parametrize("dialect", ASK)
 def test_a_loading_one_too(gateway, dialect):
     gateway.supervisor.loaded.clear()
     gateway.supervisor.push()

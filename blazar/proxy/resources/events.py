@@ -40,9 +40,8 @@ def events(gateway: Gateway, request: Request, route: Route) -> None:
         request.sink.start(200, headers)
         request.sink.finish()
         return
-    interrupt = greens.interrupter(ClientGone)
-    with gateway.listeners.join(interrupt) as listener:
-        request.sink.watch(interrupt)
+    with greens.Interrupter(ClientGone) as interrupter, gateway.listeners.join(interrupter) as listener:
+        request.sink.watch(interrupter)
         try:
             replayed, missed = _replay(gateway, last, age)
             request.sink.start(200, headers)

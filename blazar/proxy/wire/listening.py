@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class Listening:
-    """It closes the listener in the end, but `handle` the connections."""
+    """It closes the listener in the end, and each connection when `handle` is done with it."""
 
     def __init__(self, listener: Any, handle: Callable[[_socket.socket, Any], None], most: int) -> None:
         """`handle` is called with a socket that does not wait, and the address of its other end; `most` of them are
@@ -107,6 +107,8 @@ class Listening:
             sock = _socket.socket(self._family, self._type, self._proto, descriptor)
             sock.setblocking(False)
             taker = self._resting.pop() if self._resting else RawGreenlet(self._take, self._hub)
+            if taker.dead:  # something that came late has ended it
+                taker = RawGreenlet(self._take, self._hub)
             taker.switch((sock, address))
 
     def _rest(self, error: OSError) -> None:
@@ -131,6 +133,7 @@ class Listening:
             try:
                 self._handle(*taken)
             finally:
+                taken[0].close()
                 self._handling.discard(this)
                 if self._full and not self._closed:
                     self._full = False

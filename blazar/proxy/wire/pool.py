@@ -203,7 +203,7 @@ class Pool:
         self._closers: set[str] = set()
         """Places whose children close connections after a stream."""
         self.meanwhile: Callable[[], None] = _nothing
-        """What may be done while a request that was just sent waits for its answer; no child answers in less time."""
+        """What may be done while a request that was just sent waits for its answer: models take longer than that."""
 
     def take(self, endpoint: Endpoint) -> Connection:
         """An idle connection, or a new one; `give_back` or `close` must follow.

@@ -22,9 +22,9 @@ class TlsClient(Client):
     """`greet` comes first."""
 
     def __init__(self, sock: Any, context: ssl.SSLContext) -> None:
-        super().__init__(sock)
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        super().__init__(sock)  # last, since it watches
         self._greeted = False
 
     def greet(self, within: float) -> None:

@@ -35,3 +35,35 @@ def test_one_that_fails_is_logged_and_the_next_is_made(caplog):
         assert calls.made.wait(20)
         calls.made.clear()
     assert caplog.text.count("ValueError: it goes wrong") == calls.count == 2
+
+
+def test_an_interrupter_reaches_who_is_inside_of_it_and_once():
+    raised = []
+
+    def wait():
+        try:
+            with greens.Interrupter(ValueError) as interrupter:
+                interrupters.append(interrupter)
+                interrupter()
+                interrupter()
+                greens.sleep(20)
+        except ValueError as error:
+            raised.append(error)
+        greens.sleep(0.01)  # where a second one would come
+
+    interrupters: list = []
+    greens.spawn(wait).get(timeout=10)
+    assert len(raised) == 1
+    interrupters[0]()
+    greens.sleep(0.01)
+    assert len(raised) == 1
+
+
+def test_an_interrupter_spares_who_has_left():
+    def wait():
+        with greens.Interrupter(ValueError) as interrupter:
+            interrupter()
+        greens.sleep(0.01)
+        return "spared"
+
+    assert greens.spawn(wait).get(timeout=10) == "spared"

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from blazar.proxy import meter
 from blazar.proxy.exchange import Usage
 from blazar.proxy.meter import KEPT, PIECES, UNLIMITED_COMPLETION, Meter, estimated, expected_tokens
 from blazar.telemetry.metrics import SHORT, Series
@@ -76,6 +77,20 @@ def test_what_a_model_writes_is_never_taken_for_a_count(said):
 def test_numbers_read_without_json_are_those_that_json_has(form, number):
     plain, spaced = form.format(number), form.format(number).replace(":{", ": {")
     assert metered(b"{" + plain.encode() + b"}").counts() == metered(b"{" + spaced.encode() + b"}").counts()
+
+
+@pytest.mark.parametrize(("usage", "told"), [
+    ('{"prompt_tokens":31,"prompt_tokens_details":{"cached_tokens":4,"audio_tokens":0},'
+     '"completion_tokens_details":{"reasoning_tokens":3},"completion_tokens":12}', Usage(31, 12, 4)),
+    ('{"prompt_tokens" :5,"completion_tokens":7}', Usage(5, 7)), ('{"completion_tokens":7}', Usage(0, 7)),
+    ('{"prompt_tokens":5,"note":"}","completion_tokens":7}', None)])
+def test_a_number_that_is_not_found_is_looked_for_with_json(usage, told):
+    assert metered(b'{"usage":' + usage.encode() + b"}").counts() == told
+
+
+def test_what_llama_server_writes_needs_no_json(monkeypatch):
+    monkeypatch.setattr(meter, "_read_counts", lambda end: pytest.fail("was read with JSON"))
+    assert metered(STREAM_END).counts() == metered(WHOLE_END).counts() == TOLD
 
 
 @pytest.mark.parametrize("broken", [b'"usage":', b'"usage":{"prompt_tokens":', b'"usage":{bad}', b'"usage":"x"',

@@ -1,5 +1,6 @@
 """Connections are taken a few in a turn, never more than allowed; greenlets serve one after the other."""
 
+import _socket
 import errno
 import logging
 import os
@@ -8,8 +9,11 @@ import gevent
 import pytest
 from gevent import getcurrent, socket
 from gevent.event import Event
+from gevent.hub import Waiter
 
+from blazar.proxy.greens import Interrupter
 from blazar.proxy.wire import listening
+from blazar.proxy.wire.client import READ
 from blazar.proxy.wire.listening import KEPT, Listening
 from tests.support.turning import turning
 
@@ -97,6 +101,74 @@ def test_those_beyond_the_limit_wait_until_one_has_ended(hall):
     hall.let_go()
     turning(lambda: len(hall.here) == 5)
     assert [address for _, address, _ in hall.here] == [client.getsockname() for client in clients]
+
+
+def test_a_greenlet_that_has_died_at_rest_takes_no_connection(hall):
+    hall.come(1)
+    turning(lambda: hall.here)
+    hall.let_go()
+    turning(lambda: hall.server._resting)
+    gevent.get_hub().loop.run_callback(hall.server._resting[0].throw, gevent.GreenletExit)
+    turning(lambda: hall.server._resting[0].dead)
+    hall.come(1)
+    turning(lambda: len(hall.here) == 2)
+
+
+def test_what_interrupts_one_connection_too_late_does_not_come_to_the_next():
+    """Both in one turn of the loop: the wait of the first ends by itself, and its greenlet has the second by then."""
+    ended, served = [], []
+
+    def handle(sock, _):
+        waiter = Waiter()
+        with Interrupter(ConnectionAbortedError) as interrupter:
+            waiters.append((waiter, interrupter))
+            ended.append(waiter.get())
+        served.append(getcurrent())
+
+    def lose():  # as a client does that is lost
+        waiter, interrupter = waiters[0]
+        interrupter()
+        waiter.switch("done")
+
+    waiters: list = []
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(8)
+    server = Listening(listener, handle, 8)
+    server.start()
+    near, far = socket.socketpair()
+    lost = gevent.get_hub().loop.io(near.fileno(), READ)
+    try:
+        clients = [socket.create_connection(listener.getsockname())]
+        turning(lambda: waiters)
+        lost.start(lambda: (lost.stop(), lose()))
+        far.send(b"x")
+        plain = _socket.socket()
+        plain.connect(listener.getsockname())
+        turning(lambda: len(waiters) == 2)
+        gevent.sleep(0)
+        assert served and ended == ["done"]
+        gevent.get_hub().loop.run_callback(waiters[1][0].switch, "done, too")
+        turning(lambda: len(served) == 2)
+        assert ended == ["done", "done, too"] and served[0] is served[1]
+        assert clients and plain.fileno() > 0
+    finally:
+        lost.close()
+        server.stop(0.0)
+
+
+def test_a_connection_is_closed_whatever_becomes_of_it(hall, capsys):
+    def fail(sock, address):
+        kept.append(sock)
+        raise MemoryError
+
+    kept: list = []
+
+    hall.server._handle = fail
+    client, = hall.come(1)
+    client.settimeout(5)
+    assert client.recv(1) == b""
+    assert "MemoryError" in capsys.readouterr().err
 
 
 def test_a_stop_waits_and_then_kills(hall):
