@@ -240,13 +240,27 @@ def test_nginx_passes_large_bodies_and_streams_on_without_a_file(direct, tmp_pat
     with reference(Nginx, direct, tmp_path) as nginx:
         folders = [tmp_path / "body", tmp_path / "proxy"]
         before = [folder.stat().st_mtime_ns for folder in folders]
-        for options in ("--pad 200000", "--stream --tokens 50 --event-bytes 4000"):
-            row = rounds.run(nginx, Workload("large", "", f"--connections 2 --requests 8 {options}", ALONE))
-            assert row["check"] == "no audit" and row["client"]["good"] == 8
+        with unread(nginx, f"[bench {SET}00000000 tokens=8000 interval_us=0 delay_us=0 bytes=4000]"):
+            for options in ("--pad 200000", "--stream --tokens 500 --event-bytes 4000"):
+                row = rounds.run(nginx, Workload("large", "", f"--connections 4 --requests 4 {options}", ALONE))
+                assert row["check"] == "no audit" and row["client"]["good"] == 4
+            assert process.get_json(direct.engine, f"/stats/{SET}")["finished"] == 0
         # a file that was made and removed again changes the time of its folder
         assert [folder.stat().st_mtime_ns for folder in folders] == before
         assert not any(file for folder in folders for file in folder.iterdir())
         assert "temporary file" not in (tmp_path / "nginx.log").read_text()
+
+
+@contextlib.contextmanager
+def unread(target, prompt):
+    """A stream that has begun, and of which the client reads no more."""
+    body = json.dumps({"model": "bench", "stream": True, "messages": [{"role": "user", "content": prompt}]})
+    host, _, port = target.to.partition(":")
+    with socket.create_connection((host, int(port))) as client:
+        client.sendall(f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body)}\r\n\r\n"
+                       f"{body}".encode())
+        assert client.recv(1024).startswith(b"HTTP/1.1 200 OK")
+        yield
 
 
 def test_haproxy_passes_on_that_a_client_has_left(direct, tmp_path):

@@ -53,10 +53,10 @@ slots (`slots`): Blazar keeps no more connections than slots, and a model gets o
 it has a context of {ctx:,} tokens (`default_ctx`): prompts that do not fit are refused, and the bodies of 200 KB, some
 50,000 tokens, would not fit the default of 16,384. The engine does not say for how long it keeps idle connections, so
 Blazar does so for a minute, as nginx does; llama-server says 5 s, and after 4 s without a request the next ones connect
-anew. Each prompt is another one, so none is answered out of another's answer. Ratios are
-taken within a turn of all targets, and the median of the turns is shown;
-*added* times are those of the engine alone, measured in the same turn, taken away.
-After each run the client, the engine and Blazar's own counters have to agree, else the row says INVALID.
+anew. Each prompt is another one, so none is answered out of another's answer. Ratios are taken within a turn of all
+targets, and the median of the turns is shown; *added* times are those of the engine alone, measured in the same turn,
+taken away. After each turn the client, the engine, and Blazar's audit log and metrics have to agree on requests and
+tokens, else the row says INVALID; the others do not count, so theirs says `no audit`.
 
 To repeat it: `make bench` (twenty minutes at most, on a machine with two cores that do nothing else; it names the
 Debian packages it misses), or `make bench-quick` (four minutes). LiteLLM takes part in `make bench` when

@@ -7,6 +7,7 @@ import pytest
 
 from tools.bench.__main__ import lacking, report
 from tools.bench.programs import ProgramMissing
+from tools.bench.targets import LITELLM_VENV, LiteLlm
 
 KEPT = {"value": 1.7, "must": "<= 1.8", "aim": "<= 1.4"}
 FILE = Path("latest.json")
@@ -44,3 +45,13 @@ def test_what_debians_python_lacks_is_named_with_its_packages(tmp_path):
         "python3-toml python3-tomlkit python3-urllib3` adds what is missing")
     assert lacking(sys.executable) == ""
     assert lacking("/nonexistent/python3") == "there is no /nonexistent/python3"
+
+
+def test_litellm_takes_part_where_the_variable_names_an_environment_with_it(tmp_path, monkeypatch):
+    monkeypatch.delenv(LITELLM_VENV, raising=False)
+    assert not LiteLlm.is_there()
+    monkeypatch.setenv(LITELLM_VENV, str(tmp_path))
+    assert not LiteLlm.is_there()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "litellm").touch()
+    assert LiteLlm.is_there()
