@@ -3,12 +3,14 @@
 The real engine, which only PyPI has, is taken from .venv.
 
 Run with /usr/bin/python3. What is missing is said in words; under CI=true it is an error, elsewhere a skip.
+`--lacks MODULE...` only says what of these is missing, and nothing where all are there.
 """
 
 import importlib.util
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,11 +33,12 @@ ELSEWHERE = "tests/integration/test_bench.py"
 
 
 def main() -> int:
-    if sys.version_info < (3, 11):  # noqa: UP036 - the system's Python may be any
-        return skip(f"{sys.executable} is older than Python 3.11")
-    missing = sorted(package for module, package in PACKAGES.items() if importlib.util.find_spec(module) is None)
-    if missing:
-        return skip(f"not installed; `sudo apt-get install {' '.join(missing)}` adds what is missing")
+    if sys.argv[1:2] == ["--lacks"]:
+        print(lacking(sys.argv[2:]))
+        return 0
+    why = lacking(PACKAGES)
+    if why:
+        return skip(why)
     print(f"the suite with Debian's packages ({sys.executable})", flush=True)
     suite = [sys.executable, "-m", "pytest", "-m", "not slow", "--durations=25", "--may-lack", ",".join(ONLY_ON_PYPI),
              f"--ignore={ELSEWHERE}", "-o", "cache_dir=build/cache-debian"]
@@ -43,6 +46,14 @@ def main() -> int:
         return 0
     print("once more what failed:", flush=True)  # some limits of time can be missed on a busy machine alone
     return subprocess.call([*suite, "--last-failed", "--last-failed-no-failures", "none"], cwd=ROOT)
+
+
+def lacking(modules: Iterable[str]) -> str:
+    """What this Python lacks, and what brings it; '' when it lacks nothing."""
+    if sys.version_info < (3, 11):  # noqa: UP036 - the system's Python may be any
+        return f"{sys.executable} is older than Python 3.11"
+    missing = sorted(PACKAGES[module] for module in modules if importlib.util.find_spec(module) is None)
+    return f"not installed; `sudo apt-get install {' '.join(missing)}` adds what is missing" if missing else ""
 
 
 def skip(why: str) -> int:

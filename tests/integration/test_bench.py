@@ -1,7 +1,9 @@
 """The instrument itself: the compiled engine and client, alone and with Blazar between them."""
 
+import contextlib
 import json
 import os
+import random
 import re
 import shutil
 import socket
@@ -12,13 +14,15 @@ from pathlib import Path
 
 import pytest
 
+from blazar.config.load import load as load_config
 from blazar.supervisor import processes
-from tools.bench import process, programs, rounds
-from tools.bench.blazar_target import Blazar
+from tools.bench import figures, process, programs, rounds, soak
+from tools.bench.__main__ import references
+from tools.bench.blazar_target import KEY_NAMES, Blazar
 from tools.bench.machine import Layout
 from tools.bench.process import Process
-from tools.bench.targets import Direct, Go, Haproxy, Nginx
-from tools.bench.workloads import GONE, ONE, Workload
+from tools.bench.targets import LITELLM_VENV, Direct, Go, Haproxy, Nginx, Target
+from tools.bench.workloads import ALONE, GONE, ONE, Workload
 
 pytestmark = pytest.mark.skipif(not (shutil.which("cc") and shutil.which("taskset")),
                                 reason="there is no cc or no taskset; they are in gcc and util-linux")
@@ -199,7 +203,7 @@ def test_nobody_there_is_an_error(built):
 
 # -- with a gateway between them ---------------------------------------------------------------------------
 
-FEW = Workload("few", "a few requests", "--connections 4 --requests 40", frozenset())
+FEW = Workload("few", "a few requests", "--connections 4 --requests 40", ALONE)
 
 
 @pytest.fixture(scope="module")
@@ -210,19 +214,99 @@ def direct(tmp_path_factory):
     target.stop()
 
 
-@pytest.mark.parametrize("kind", [Nginx, Haproxy, Go])
-def test_references_pass_everything_on(kind, direct, tmp_path):
-    target = kind(direct.layout, tmp_path, direct.engine)
+@contextlib.contextmanager
+def reference(kind, direct, folder):
+    """One of them, started; the test is left out where it is not there."""
+    target = kind(direct.layout, folder, direct.engine)
     try:
         try:
             target.start()
         except programs.ProgramMissing as missing:
             pytest.skip(str(missing))
+        yield target
+    finally:
+        target.stop()
+
+
+@pytest.mark.parametrize("kind", [Nginx, Haproxy, Go])
+def test_references_pass_everything_on(kind, direct, tmp_path):
+    with reference(kind, direct, tmp_path) as target:
         row = rounds.run(target, FEW)
         assert row["check"] == "no audit" and row["client"]["good"] == 40 and row["cpu_ns"] > 0
         assert re.fullmatch(r"\d+(\.\d+)+", target.version())
-    finally:
-        target.stop()
+
+
+def test_nginx_passes_large_bodies_and_streams_on_without_a_file(direct, tmp_path):
+    with reference(Nginx, direct, tmp_path) as nginx:
+        folders = [tmp_path / "body", tmp_path / "proxy"]
+        before = [folder.stat().st_mtime_ns for folder in folders]
+        with unread(nginx, f"[bench {SET}00000000 tokens=8000 interval_us=0 delay_us=0 bytes=4000]"):
+            for options in ("--pad 200000", "--stream --tokens 500 --event-bytes 4000"):
+                row = rounds.run(nginx, Workload("large", "", f"--connections 4 --requests 4 {options}", ALONE))
+                assert row["check"] == "no audit" and row["client"]["good"] == 4
+            assert process.get_json(direct.engine, f"/stats/{SET}")["finished"] == 0
+        # a file that was made and removed again changes the time of its folder
+        assert [folder.stat().st_mtime_ns for folder in folders] == before
+        assert not any(file for folder in folders for file in folder.iterdir())
+        assert "temporary file" not in (tmp_path / "nginx.log").read_text()
+
+
+@contextlib.contextmanager
+def unread(target, prompt):
+    """A stream that has begun, and of which the client reads no more."""
+    body = json.dumps({"model": "bench", "stream": True, "messages": [{"role": "user", "content": prompt}]})
+    host, _, port = target.to.partition(":")
+    with socket.create_connection((host, int(port))) as client:
+        client.sendall(f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body)}\r\n\r\n"
+                       f"{body}".encode())
+        assert client.recv(1024).startswith(b"HTTP/1.1 200 OK")
+        yield
+
+
+def test_haproxy_passes_on_that_a_client_has_left(direct, tmp_path):
+    with reference(Haproxy, direct, tmp_path) as haproxy:
+        row = rounds.run(haproxy, Workload("gone", "", f"{GONE.options} --requests 1 --delay-us 9000000", ALONE))
+        assert row["check"] == "no audit" and row["engine"]["cancelled"] == 1 == len(row["client"]["left"])
+        assert 0 < figures.noticed(row) < 2_000_000
+
+
+@pytest.mark.parametrize(("quick", "names"), [(True, ["go", "nginx"]), (False, ["go", "haproxy", "nginx"])])
+def test_a_quick_run_compares_with_nginx_and_go_alone_and_what_is_missing_is_said(quick, names, direct, tmp_path,
+                                                                                  monkeypatch):
+    monkeypatch.delenv(LITELLM_VENV, raising=False)
+    if not quick:  # without Go, whether it is installed or not; daemons are found all the same
+        (tmp_path / "taskset").symlink_to(shutil.which("taskset"))
+        monkeypatch.setenv("PATH", str(tmp_path))
+    missing: dict[str, str] = {}
+    with contextlib.ExitStack() as running:
+        found = [one.name for one in references(direct.layout, tmp_path, direct.engine, quick, running, missing)]
+    assert sorted([*found, *missing]) == names
+    assert all(f"`sudo apt-get install {programs.PACKAGES[name]}` brings it" in why for name, why in missing.items())
+    assert quick or "go" in missing
+
+
+def test_every_target_has_its_turn_and_the_order_is_another_each_time(direct):
+    workloads = [Workload("a", "", "--requests 1", frozenset({"direct", "nginx"}), repeats=2),
+                 Workload("b", "", "--requests 2", ALONE)]
+    told = []
+    rows = rounds.interleaved([stand_in(name, direct) for name in ("direct", "nginx", "go", "blazar")], workloads, 2,
+                              ["blazar"], told.append, random.Random(4))
+    assert told == rows and {row["check"] for row in rows} == {"no audit"}
+    turns: dict[tuple[int, str, int], list[str]] = {}
+    for row in rows:
+        turns.setdefault((row["round"], row["workload"], row["repeat"]), []).append(row["target"])
+        assert row["client"]["requests"] == (1 if row["workload"] == "a" else 2)
+    assert list(turns) == [(number, *turn) for number in range(2) for turn in (("a", 0), ("a", 1), ("b", 0))]
+    assert all(sorted(turn) == (["blazar", "direct", "nginx"] if name == "a" else ["blazar"])
+               for (_, name, _), turn in turns.items())
+    assert len({tuple(turn) for turn in turns.values() if len(turn) == 3}) > 2
+
+
+def stand_in(name, direct):
+    """A target of that name, which is the engine itself."""
+    target = Target(direct.layout, direct.folder)
+    target.name, target.to, target.engine = name, direct.to, direct.engine
+    return target
 
 
 def test_blazar_is_measured_with_our_engine_as_its_child(tmp_path):
@@ -234,13 +318,57 @@ def test_blazar_is_measured_with_our_engine_as_its_child(tmp_path):
         child = Path(f"/proc/{target._child.pid}/exe").resolve()
         assert child == programs.BUILD / "engine" and target._child.pid not in target.pids()
         for workload in (FEW, ONE, GONE):
-            assert rounds.run(target, workload)["check"] in ("ok", "no audit")
+            assert rounds.run(target, workload)["check"] == "ok"
         for dialect in ("ollama", "anthropic"):
             row = rounds.run(target, Workload("few", "", f"--requests 8 --stream --tokens 6 --dialect {dialect}",
-                                              frozenset()))
-            assert row["check"] in ("ok", "no audit") and row["client"]["events"] == 48
+                                              ALONE))
+            assert row["check"] == "ok" and row["client"]["events"] == 48
+        assert_defaults(target, tmp_path)
     finally:
         target.stop()
+
+
+def assert_defaults(target, folder):
+    """What Blazar runs with is what it is by default, but for what the page tells."""
+    running = target._ask("hello", role="cli", pid=os.getpid(), leases={})["config"]
+    plain = load_config(folder / "none.toml", {}, {}).as_dict()
+    assert {name for name, value in running.items() if value != plain[name]} == {"default_ctx", "keys", "port", "slots"}
+    for feature in ("singleflight", "sentinel", "prompt_preflight", "audit_log"):
+        assert running[feature] is True
+    assert [key["name"] for key in running["keys"]] == list(KEY_NAMES)
+    assert all(key[limit] for key in running["keys"] for limit in ("rpm", "tpm", "daily_tokens", "max_concurrent"))
+
+
+def test_a_run_goes_to_its_end_and_says_what_it_could_not_measure(tmp_path):
+    file = programs.BUILD / "partial.json"
+    file.unlink(missing_ok=True)
+    bench = subprocess.run([sys.executable, "-m", "tools.bench", "--quick", "--only", "body", "--rounds", "1"],
+                           env={**os.environ, "TMPDIR": str(tmp_path)}, text=True, capture_output=True, timeout=100)
+    told = json.loads(file.read_text())
+    rows, missing = told["raw"]["rows"], told["raw"]["missing"]
+    assert {row["target"]: row["check"] for row in rows} == {
+        **{name: "no audit" for name in ("direct", "nginx", "go") if name not in missing}, "blazar": "ok"}
+    assert len(rows) == 4 - len(missing) and all(row["client"]["good"] == 150 for row in rows)
+    assert told["rounds"] == 1 and told["seconds"] > 0 and told["raw"]["sources"] == programs.digest()
+    assert told["raw"]["programs"]["blazar"] and told["layout"] == str(Layout.here())
+    judged = told["targets"]["body_200k_x_nginx"]
+    assert judged["must"] == "<= 2.5" and (judged["value"] is None) == ("nginx" in missing)
+    assert told["targets"]["start_s"] == {"value": None, "must": "<= 1.5", "aim": "<= 0.8",
+                                          "note": "no sample of start was taken"}
+    assert bench.returncode == 1 and "\nnot all promises kept\n" in bench.stdout and "\nit took " in bench.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_soak_goes_to_its_end(capsys):
+    file = programs.BUILD / "soak-partial.json"
+    file.unlink(missing_ok=True)
+    result = soak.main(["--requests", "200", "--streams", "20", "--rest", "0"])
+    told = json.loads(file.read_text())
+    assert [(point["requests"], point["streams"]) for point in told["points"]] == [(200, 0), (200, 0), (200, 20)]
+    assert told["invalid"] == [] and told["sources"] == programs.digest()
+    assert all(point["pss_mib"] > point["own_mib"] > 1 and point["descriptors"] > 3 for point in told["points"])
+    assert result == (0 if told["value"] <= 5 else 1)
+    assert f"has grown by {told['value']:.1f} % (must <= 5, aim <= 1)" in capsys.readouterr().out
 
 
 def test_an_engine_that_is_gone_makes_the_row_invalid(tmp_path):

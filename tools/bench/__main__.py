@@ -1,11 +1,11 @@
 """`python -m tools.bench [--quick]`: measure Blazar beside others, and say whether it keeps its promises.
 
-Exits with 1 when a promise is broken or a count does not agree, with 2 when it cannot measure at all.
+Exits with 1 when a promise is broken or not measured for want of a reference, or a count does not agree; with 2 when it
+cannot measure at all. build/bench/latest.json is that of the last run, a quick one too, of which there is no page.
 """
 
 import argparse
 import contextlib
-import datetime
 import json
 import os
 import random
@@ -13,19 +13,22 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tools.bench import counts, page, process, programs, promises, rounds, samples
+from blazar.units import format_duration
+from tools.bench import counts, page, process, programs, promises, rounds, samples, together
 from tools.bench.blazar_target import Blazar
-from tools.bench.machine import Layout, describe
+from tools.bench.machine import Layout, describe, moment
 from tools.bench.targets import LITELLM_VENV, Direct, Go, Haproxy, LiteLlm, Nginx, Proxy, Target
 from tools.bench.workloads import WORKLOADS
 
-QUICK_ROUNDS, FULL_ROUNDS = 3, 5
+QUICK_ROUNDS = 3
 DEBIAN_PYTHON = "/usr/bin/python3"
-NEEDED = "import falcon, gevent, gunicorn, peewee, requests, toml, tomlkit, urllib3"
+NEEDED = ("falcon", "gevent", "gunicorn", "peewee", "requests", "toml", "tomlkit", "urllib3")
+"""What Blazar imports there."""
 
 
 def main() -> int:
@@ -37,7 +40,7 @@ def main() -> int:
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C, it ends what was started first
     try:
-        count = options.rounds or (QUICK_ROUNDS if options.quick else FULL_ROUNDS)
+        count = options.rounds or (QUICK_ROUNDS if options.quick else together.ROUNDS)
         latest = measure(options.quick, count, options.only)
     except (programs.ProgramMissing, programs.BuildFailed, process.StartFailed, rounds.ClientFailed,
             subprocess.SubprocessError) as error:
@@ -48,13 +51,15 @@ def main() -> int:
         return 130
     file = page.LATEST.with_name("partial.json") if options.only else page.LATEST
     file.write_text(json.dumps(latest, indent=1) + "\n")
+    result = report(latest, file)
     if not (options.quick or options.only):
-        page.write(latest)
-    return report(latest, file)
+        page.main([str(file)])
+    return result
 
 
 def measure(quick: bool, count: int, only: list[str] | None) -> dict[str, Any]:
     """The content of latest.json."""
+    began = time.monotonic()
     layout = Layout.here()
     say(f"{layout}; {count} rounds")
     if layout.client == layout.proxy:
@@ -62,12 +67,13 @@ def measure(quick: bool, count: int, only: list[str] | None) -> dict[str, Any]:
     programs.find("taskset")
     programs.build_c("load")
     taken = samples.Taken()
+    missing: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="blazar-bench-") as name, contextlib.ExitStack() as running:
         folder = Path(name)
         direct = Direct(layout, folder)
         running.enter_context(started(direct))
-        others = [*references(layout, folder, direct.engine, quick, running)]
-        ends = blazars(layout, folder, quick)
+        others = [*references(layout, folder, direct.engine, quick, running, missing)]
+        ends = blazars(layout, folder, quick, missing)
         for end in ends:
             say(f"starting {end.name}: {end.version()}")
             running.enter_context(started(end, lambda end=end: wake(end, taken, only)))
@@ -77,10 +83,11 @@ def measure(quick: bool, count: int, only: list[str] | None) -> dict[str, Any]:
         for end in ends if only is None else ():
             samples.busy(end, taken)
         versions = {target.name: target.version() for target in [*others, *ends]}
-    subjects = {end.name: 1.0 if end.name == "blazar" else promises.OTHER_END for end in ends}
-    return {"layout": str(layout), "rounds": count, "targets": promises.judge(rows, taken, subjects),
-            "raw": {"date": datetime.date.today().isoformat(), "machine": describe(), "programs": versions,
-                    "samples": taken, "rows": rows}}
+    subjects = {end.name: promises.OTHER_END_FACTOR if end.name == promises.OTHER_END else 1.0 for end in ends}
+    return {"layout": str(layout), "rounds": count, "seconds": round(time.monotonic() - began, 1),
+            "targets": promises.judge(rows, taken, subjects, missing),
+            "raw": {"date": moment(), "machine": describe(), "programs": versions, "sources": programs.digest(),
+                    "missing": missing, "samples": taken, "rows": rows}}
 
 
 @contextlib.contextmanager
@@ -103,11 +110,11 @@ def wake(end: Blazar, taken: samples.Taken, only: list[str] | None) -> None:
     end.load()
 
 
-def references(layout: Layout, folder: Path, engine: str, quick: bool,
-               running: contextlib.ExitStack) -> Iterator[Proxy]:
-    """The proxies to compare with that can be had here, started; what is missing is said."""
+def references(layout: Layout, folder: Path, engine: str, quick: bool, running: contextlib.ExitStack,
+               missing: dict[str, str]) -> Iterator[Proxy]:
+    """The proxies to compare with, started; those that cannot be had here are `missing`, with what would bring them."""
     kinds: list[type[Proxy]] = [Nginx, Go] if quick else [Nginx, Haproxy, Go]
-    if not quick and os.environ.get(LITELLM_VENV):
+    if not quick and LiteLlm.is_there():
         kinds.append(LiteLlm)
     elif not quick:
         say(f"LEFT OUT litellm: {LITELLM_VENV} names no virtual environment with it")
@@ -115,22 +122,32 @@ def references(layout: Layout, folder: Path, engine: str, quick: bool,
         proxy = kind(layout, folder, engine)
         try:
             running.enter_context(started(proxy))
-        except (programs.ProgramMissing, FileNotFoundError) as error:
+        except programs.ProgramMissing as error:
+            missing[kind.name] = str(error)
             say(f"LEFT OUT {kind.name}: {error}")
         else:
             yield proxy
 
 
-def blazars(layout: Layout, folder: Path, quick: bool) -> list[Blazar]:
+def blazars(layout: Layout, folder: Path, quick: bool, missing: dict[str, str]) -> list[Blazar]:
     """Blazar with this Python, and in a full run with Debian's too."""
     ends = [Blazar(layout, folder)]
     if quick or sys.executable == DEBIAN_PYTHON:
         return ends
-    if subprocess.run([DEBIAN_PYTHON, "-c", NEEDED], capture_output=True).returncode == 0:
-        ends.append(Blazar(layout, folder, "blazar-debian", DEBIAN_PYTHON, programs.ROOT))
+    why = lacking(DEBIAN_PYTHON)
+    if why:
+        missing[promises.OTHER_END] = why
+        say(f"LEFT OUT {promises.OTHER_END}: {why}")
     else:
-        say(f"LEFT OUT blazar-debian: {DEBIAN_PYTHON} lacks packages; `make test-debian` names them")
+        ends.append(Blazar(layout, folder, promises.OTHER_END, DEBIAN_PYTHON, programs.ROOT))
     return ends
+
+
+def lacking(python: str) -> str:
+    """Why a Python of Debian's cannot run Blazar, with the packages that it lacks; '' when it can."""
+    if not os.access(python, os.X_OK):
+        return f"there is no {python}"
+    return programs.output([python, str(programs.ROOT / "tools" / "debian_end.py"), "--lacks", *NEEDED])
 
 
 def tell_row(row: dict[str, Any]) -> None:
@@ -141,17 +158,23 @@ def tell_row(row: dict[str, Any]) -> None:
 
 
 def report(latest: dict[str, Any], file: Path) -> int:
-    entries = latest["targets"]
+    entries, raw = latest["targets"], latest["raw"]
     print()
     for name, entry in entries.items():
         print(f"{page.verdict(entry):<12} {page.value_of(entry):>8}  must {entry['must']:<8} aim {entry['aim']:<8} "
               f"{page.title_of(name)}")
         if entry.get("note"):
             print(f"{'':<12} {entry['note']}")
-    kept = all(promises.met(entry, "must") for entry in entries.values())
-    sound = not any(row["check"].startswith(counts.INVALID) for row in latest["raw"]["rows"])
-    print(f"\n{'all promises kept' if kept else 'not all promises kept'}; the rows are in {file}")
-    return 0 if kept and sound else 1
+    faults = []
+    if not all(promises.met(entry, "must") for entry in entries.values()):
+        faults.append("not all promises kept")
+    if any(row["check"].startswith(counts.INVALID) for row in raw["rows"]):
+        faults.append("not all counts agree")
+    for name, why in raw["missing"].items():
+        faults.append(f"{name} was left out: {why}")
+    print("\n" + "\n".join(faults or ["all promises kept"]))
+    print(f"it took {format_duration(latest['seconds'])}; the rows are in {file}")
+    return 1 if faults else 0
 
 
 def say(text: str) -> None:

@@ -19,6 +19,7 @@ from tools.bench import counts, machine, process, programs
 from tools.bench.targets import START_LIMIT, Target
 
 KEYS = 8
+KEY_NAMES = tuple(f"bench {number}" for number in range(KEYS))
 CTX = 57344
 """Tokens that one request may have: enough for the largest that is sent."""
 TINY = {"block_count": 1, "embedding_length": 16, "attention.head_count": 1}
@@ -121,7 +122,7 @@ class Blazar(Target):
 
     def counts(self) -> counts.Counts:
         status, text = process.get(self.to, "/metrics?engines=false", self.headers)
-        return counts.from_metrics(text.decode() if status == 200 else "", self._lines.count())
+        return counts.from_metrics(text.decode() if status == 200 else "", self._lines.count(), KEY_NAMES)
 
     def version(self) -> str:
         versions = programs.output([self.python, "-c", SAY_VERSIONS])
@@ -144,5 +145,6 @@ def config_text(secrets: list[str], active: frozenset[str]) -> str:
     """The defaults, API keys with their limits, the slots of our engine, which answers everybody at once, and a context
     into which the largest request fits."""
     kept = "".join(f"{name} = {value}\n" for name, value in limits(active).items())
-    keys = (f'[[keys]]\nname = "bench {number}"\nkey = "{secret}"\n{kept}\n' for number, secret in enumerate(secrets))
+    keys = (f'[[keys]]\nname = "{name}"\nkey = "{secret}"\n{kept}\n'
+            for name, secret in zip(KEY_NAMES, secrets, strict=False))
     return f"slots = {SLOTS}\ndefault_ctx = {CTX}\n\n" + "".join(keys)

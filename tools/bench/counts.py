@@ -1,37 +1,41 @@
 """Does everybody count the same? The client, the engine, and Blazar's audit log and metrics, after each run."""
 
-import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from blazar.telemetry.exposition import BadPage, Family, Sample, read
+
 OK = "ok"
 INVALID = "INVALID"
 NO_AUDIT = "no audit"
-"""Client and engine agree, and there is nothing else to compare with: the gateway does not count, or not yet."""
+"""Client and engine agree, and there is nothing else to compare with: the gateway does not count."""
 
 SETTLE_LIMIT = 2.0
 """Seconds in which counts may catch up: an answer's last byte goes out before its request is counted."""
 
 GENERATIONS = "blazar_generations_total"
 TOKENS = ("blazar_prompt_tokens_total", "blazar_completion_tokens_total")
+UNTOLD = {"lines": "requests: there is no audit log", "generations": "requests: metrics do not tell them",
+          "tokens": "tokens: metrics do not tell those of the API keys"}
+"""What is wrong where Blazar has not counted one of these."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What Blazar has counted; None where this version does not count."""
+    """What Blazar has counted; None where it does not tell, which makes a run invalid."""
 
     lines: int | None = None
     """Lines of the audit log."""
     generations: int | None = None
     tokens: int | None = None
-    """Tokens of all API keys, prompts and answers."""
+    """Tokens of the run's own API keys, prompts and answers."""
 
     def since(self, before: "Counts") -> "Counts":
-        """What was counted after `before`; a counter that has gone missing counts nothing, and so will disagree."""
-        return Counts(*(None if now is None and then is None else (now or 0) - (then or 0) for now, then in (
+        """What was counted after `before`; unknown where either is."""
+        return Counts(*(None if now is None or then is None else now - then for now, then in (
             (self.lines, before.lines), (self.generations, before.generations), (self.tokens, before.tokens))))
 
 
@@ -66,24 +70,34 @@ class AuditLines:
                 self._offset += len(block)
 
 
-def metric(text: str, name: str) -> int | None:
-    """The sum of a counter's samples in Prometheus's text format; None when it is not declared there."""
-    samples = re.findall(rf"^{name}(?:\{{.*\}})? (\S+)$", text, re.MULTILINE)
-    declared = samples or re.search(rf"^# TYPE {name} ", text, re.MULTILINE)
-    return round(sum(map(float, samples))) if declared else None
+def from_metrics(text: str, lines: int | None, keys: Collection[str]) -> Counts:
+    """`keys` are the names of the run's API keys: tokens that went to others, or to nobody, do not count.
+
+    A page that tells a sample twice, or is none, tells nothing.
+    """
+    try:
+        families = {family.name: family for family in read(text)}
+    except BadPage:
+        families = {}
+    generations = _sum(families, GENERATIONS, lambda sample: True)
+    tokens = [_sum(families, name, lambda sample: dict(sample.labels).get("key") in keys) for name in TOKENS]
+    return Counts(lines, generations, None if None in tokens else sum(filter(None, tokens)))
 
 
-def from_metrics(text: str, lines: int | None) -> Counts:
-    tokens = [metric(text, name) for name in TOKENS]
-    return Counts(lines, metric(text, GENERATIONS), None if None in tokens else sum(filter(None, tokens)))
+def _sum(families: Mapping[str, Family], name: str, counts: Callable[[Sample], bool]) -> int | None:
+    """A counter's samples together, as far as they count; None without any."""
+    values = [float(sample.value) for sample in families[name].samples if counts(sample)] if name in families else []
+    return round(sum(values)) if values else None
 
 
 def verdict(client: Mapping[str, Any], engine: Mapping[str, Any], counted: Counts | None) -> str:
-    """OK, NO_AUDIT, or `INVALID: ` and who disagrees. `counted` is what Blazar counted during the run."""
-    faults = _faults_of(client) + _differences(client, engine, counted)
+    """OK, NO_AUDIT, or `INVALID: ` and who disagrees. `counted` is what Blazar counted during the run; None for a
+    gateway that does not count."""
+    untold = [] if counted is None else [words for name, words in UNTOLD.items() if getattr(counted, name) is None]
+    faults = _faults_of(client) + untold + _differences(client, engine, counted)
     if faults:
         return f"{INVALID}: {'; '.join(faults)}"
-    return NO_AUDIT if counted is None or counted == Counts() else OK
+    return NO_AUDIT if counted is None else OK
 
 
 def settled(look: Callable[[], str], limit: float = SETTLE_LIMIT) -> str:

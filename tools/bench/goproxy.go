@@ -3,6 +3,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -11,6 +12,22 @@ import (
 	"os"
 	"time"
 )
+
+// A request body that is at its end once it has its length. Go's transport looks for more before it is done with a
+// request; when the answer has begun by then, the server has closed the body, and the answer is cut off for it.
+type measured struct {
+	io.ReadCloser
+	left int64
+}
+
+func (body *measured) Read(into []byte) (int, error) {
+	if body.left <= 0 {
+		return 0, io.EOF
+	}
+	count, err := body.ReadCloser.Read(into)
+	body.left -= int64(count)
+	return count, err
+}
 
 func main() {
 	if len(os.Args) != 3 {
@@ -34,5 +51,10 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Println("listening on", listener.Addr())
-	log.Fatal(http.Serve(listener, proxy))
+	log.Fatal(http.Serve(listener, http.HandlerFunc(func(answer http.ResponseWriter, request *http.Request) {
+		if request.ContentLength > 0 {
+			request.Body = &measured{request.Body, request.ContentLength}
+		}
+		proxy.ServeHTTP(answer, request)
+	})))
 }

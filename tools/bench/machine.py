@@ -1,5 +1,6 @@
 """This machine, as the kernel tells of it: cores, CPU time, memory, and who is whose child."""
 
+import datetime
 import os
 import platform
 from collections.abc import Iterable
@@ -70,6 +71,11 @@ def pin(pid: int, core: int) -> None:
     for thread in (PROC / str(pid) / "task").iterdir():
         with suppress(ProcessLookupError):
             os.sched_setaffinity(int(thread.name), {core})
+
+
+def moment() -> str:
+    """When this is, to the minute, by the clock on the wall."""
+    return datetime.datetime.now().isoformat(" ", "minutes")
 
 
 def describe() -> dict[str, str]:

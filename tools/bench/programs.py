@@ -1,6 +1,8 @@
 """The programs that a measurement needs: which Debian package has them, and building our own."""
 
+import hashlib
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -17,6 +19,9 @@ PARTS = {"engine": ("engine.c", "clients.c", "answers.c"), "load": ("load.c", "o
 """Our C programs, and the sources of each."""
 
 C_FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra")
+
+NO_LIBRARY = re.compile(r"fatal error: \S+\.h: No such file|cannot find (?:\S*crt\w\.o|-l[cm]\b)")
+"""What a compiler says that lacks the C library: our own headers are always there."""
 
 
 class ProgramMissing(Exception):
@@ -49,7 +54,12 @@ def build_c(name: str, folder: Path = BUILD) -> Path:
     """Compile one of PARTS, unless that was done already. Raises ProgramMissing and BuildFailed."""
     sources = [SOURCES / part for part in PARTS[name]]
     command = [find("cc"), *C_FLAGS, "-o", str(folder / name), *map(str, sources), "-lm"]
-    return _build(folder / name, [*sources, *SOURCES.glob("*.h")], command, {})
+    try:
+        return _build(folder / name, [*sources, *SOURCES.glob("*.h")], command, {})
+    except BuildFailed as failure:
+        if NO_LIBRARY.search(str(failure)) is None:
+            raise
+        raise BuildFailed(f"cc lacks the C library; `sudo apt-get install libc6-dev` brings it\n{failure}") from failure
 
 
 def build_go(folder: Path = BUILD) -> Path:
@@ -67,3 +77,11 @@ def _build(target: Path, sources: list[Path], command: list[str], env: Mapping[s
     if result.returncode != 0:
         raise BuildFailed(f"{' '.join(command)} failed:\n{result.stderr}")
     return target
+
+
+def digest(folder: Path = ROOT / "blazar") -> str:
+    """What tells the sources that are measured from all others."""
+    found = hashlib.sha256()
+    for source in sorted(folder.rglob("*.py")):
+        found.update(f"{source.relative_to(folder)}\n".encode() + source.read_bytes())
+    return found.hexdigest()[:16]

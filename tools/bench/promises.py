@@ -9,8 +9,10 @@ from tools.bench import counts, figures, workloads
 from tools.bench.figures import Bound, Measure, Round, at_least, at_most
 from tools.bench.workloads import Workload
 
-OTHER_END = 2.0
-"""How much worse a figure may be with Debian's packages."""
+OTHER_END = "blazar-debian"
+"""The target that is Blazar with Debian's packages."""
+OTHER_END_FACTOR = 2.0
+"""How much worse a figure may be there."""
 
 Samples = Mapping[str, list[float]]
 
@@ -102,8 +104,11 @@ PROMISES = (
 )
 
 
-def judge(rows: Sequence[figures.Row], samples: Samples, subjects: Mapping[str, float]) -> dict[str, dict[str, Any]]:
-    """Every promise with its value. `subjects` are Blazar and its other ends, each with the factor it is granted.
+def judge(rows: Sequence[figures.Row], samples: Samples, subjects: Mapping[str, float],
+          missing: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Every promise with its value. `subjects` are Blazar and its other ends, each with the factor it is granted;
+    `missing` are references that could not be had, and what would bring them. Others that were not run were not asked
+    for, and their promises are left out.
 
     A value is None when it could not be had; `note` says why, and begins with INVALID when counts did not agree.
     """
@@ -112,11 +117,14 @@ def judge(rows: Sequence[figures.Row], samples: Samples, subjects: Mapping[str, 
     judged: dict[str, dict[str, Any]] = {}
     for subject, factor in subjects.items():
         for promise in PROMISES:
-            if promise.needs and promise.needs not in run:
+            if promise.needs and promise.needs not in run and promise.needs not in missing:
                 continue
             name = promise.name if subject == "blazar" else f"{promise.name} ({subject})"
             must, aim = promise.must.loosened(factor), promise.aim.loosened(factor)
             judged[name] = {"value": None, "must": str(must), "aim": str(aim)}
+            if promise.needs in missing:
+                judged[name]["note"] = missing[promise.needs]
+                continue
             try:
                 judged[name]["value"] = round(promise.value(rounds, samples, subject), 3)
             except figures.Unsound as error:

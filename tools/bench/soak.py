@@ -1,27 +1,29 @@
 """`python -m tools.bench.soak [--requests N] [--streams N]`: does the worker's memory grow in the long run?
 
 Its PSS after so many requests and streams, against that after the first 10,000 requests; both at rest. Writes
-build/bench/soak.json. Exits with 1 when it grew by more than it may, or a count does not agree; with 2 when it cannot
-measure.
+build/bench/soak.json, from which the page takes it, or soak-partial.json after fewer than are promised. Exits with 1
+when it grew by more than it may, or a count does not agree; with 2 when it cannot measure.
 """
 
 import argparse
-import datetime
 import json
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tools.bench import counts, machine, page, process, programs, rounds
+from tools.bench import counts, machine, process, programs, rounds
 from tools.bench.blazar_target import Blazar
 from tools.bench.machine import Layout
 from tools.bench.workloads import ALONE, Workload
 
-FILE = page.LATEST.with_name("soak.json")
+FILE = programs.BUILD / "soak.json"
+REQUESTS, STREAMS = 1_000_000, 10_000
+"""After how many it is promised that memory has not grown."""
 FIRST = 10_000
 """Requests after which memory is compared: by then everything is loaded and every cache is full."""
 SLICE = 10_000
@@ -50,9 +52,10 @@ class Point:
 class Soak:
     """One Blazar; `points` is how it went."""
 
-    def __init__(self, target: Blazar) -> None:
+    def __init__(self, target: Blazar, rest: float = REST) -> None:
         self.points: list[Point] = []
         self.invalid: list[str] = []
+        self._rest = rest
         self._target = target
         self._worker = target.worker_pid()
         self._requests = self._streams = 0
@@ -83,7 +86,7 @@ class Soak:
             self.invalid.append(row["check"])
 
     def _note(self) -> None:
-        time.sleep(REST)
+        time.sleep(self._rest)
         descriptors = len(list((machine.PROC / str(self._worker) / "fd").iterdir()))
         pss, own = (machine.pss_mib([self._worker], part) for part in ("Pss", "Pss_Anon"))
         self.points.append(Point(self._requests, self._streams, pss, own, descriptors))
@@ -101,7 +104,13 @@ def growth(points: list[Point]) -> float:
     return 100 * (points[-1].pss_mib / points[0].pss_mib - 1)
 
 
-def measure(requests: int, streams: int) -> dict[str, Any]:
+def is_whole(result: Mapping[str, Any]) -> bool:
+    """Whether it had all the requests and streams after which something is promised."""
+    last = result["points"][-1]
+    return bool(last["requests"] >= REQUESTS and last["streams"] >= STREAMS)
+
+
+def measure(requests: int, streams: int, rest: float = REST) -> dict[str, Any]:
     """The content of soak.json."""
     programs.build_c("load")
     layout = Layout.here()
@@ -111,31 +120,33 @@ def measure(requests: int, streams: int) -> dict[str, Any]:
             blazar.prepare()
             blazar.start()
             blazar.load()
-            soak = Soak(blazar)
+            soak = Soak(blazar, rest)
             soak.run(requests, streams)
             version = blazar.version()
         finally:
             blazar.stop()
-    return {"date": datetime.date.today().isoformat(), "machine": machine.describe(), "program": version,
+    return {"date": machine.moment(), "machine": machine.describe(), "program": version, "sources": programs.digest(),
             "value": round(growth(soak.points), 2), "must": f"<= {MUST:g}", "aim": f"<= {AIM:g}", "unit": "%",
             "points": [vars(point) for point in soak.points], "invalid": soak.invalid}
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m tools.bench.soak", description="Does the worker grow?")
-    parser.add_argument("--requests", type=int, default=1_000_000, help="requests in all (1000000)")
-    parser.add_argument("--streams", type=int, default=10_000, help="streams after them (10000)")
-    asked = parser.parse_args()
+    parser.add_argument("--requests", type=int, default=REQUESTS, help=f"requests in all ({REQUESTS})")
+    parser.add_argument("--streams", type=int, default=STREAMS, help=f"streams after them ({STREAMS})")
+    parser.add_argument("--rest", type=float, default=REST, metavar="S",
+                        help=f"seconds without work before each look at its memory ({REST:g})")
+    asked = parser.parse_args(arguments)
     try:
-        result = measure(asked.requests, asked.streams)
+        result = measure(asked.requests, asked.streams, asked.rest)
     except (programs.ProgramMissing, programs.BuildFailed, process.StartFailed, rounds.ClientFailed,
             subprocess.SubprocessError) as error:
         print(f"cannot measure: {error}", file=sys.stderr)
         return 2
-    FILE.parent.mkdir(parents=True, exist_ok=True)
-    FILE.write_text(json.dumps(result, indent=1) + "\n")
+    file = FILE if is_whole(result) else FILE.with_name("soak-partial.json")
+    file.write_text(json.dumps(result, indent=1) + "\n")
     print(f"the worker's PSS has grown by {result['value']:.1f} % (must {result['must']}, aim {result['aim']}); "
-          f"the points are in {FILE}")
+          f"the points are in {file}")
     for line in result["invalid"]:
         print(line)
     return 0 if result["value"] <= MUST and not result["invalid"] else 1

@@ -216,6 +216,11 @@ class LiteLlm(Proxy):
     def version(self) -> str:
         return _version([str(self._program()), "--version"])
 
+    @classmethod
+    def is_there(cls) -> bool:
+        """Whether the variable names a virtual environment with it."""
+        return bool(os.environ.get(LITELLM_VENV)) and cls._program().is_file()
+
     @staticmethod
     def _program() -> Path:
         return Path(os.environ[LITELLM_VENV]).expanduser().absolute() / "bin" / "litellm"

@@ -7,6 +7,7 @@ import pytest
 
 from blazar.proxy.dialects.openai import OpenAIDialect
 from blazar.proxy.pipeline import ORDER, STEPS, compose
+from blazar.proxy.rates import RATE_HEADERS
 from tools.bench import cost
 
 SLOW_US = 300
@@ -49,6 +50,18 @@ def test_the_parse_is_not_counted_as_a_feature():
 
 def test_the_real_gateway_can_be_measured():
     with cost.gateway() as gateway:
-        costs = cost.measure(gateway, calls=20, samples=3)
-    assert {one.name for one in costs} >= set(ORDER) - {"lease"}
+        costs = cost.measure(gateway, calls=20, samples=3) + cost.around(gateway, calls=20, samples=3)
+    by_name = {one.name: one.us for one in costs}
+    assert len(by_name) == len(costs) and set(by_name) >= set(ORDER) - {"lease"}
+    assert "headers" in by_name
+    for name in ("request id", "token counts", "overhead", "answers counted"):
+        assert by_name[name] > 0, name
     assert 0 < cost.total(costs) < 5000
+
+
+def test_the_answer_that_is_metered_tells_its_tokens():
+    with cost.gateway() as gateway:
+        exchange = cost.whole_exchange(gateway)
+    told = cost.metered(cost.ANSWER)
+    assert (told.prompt_tokens, told.completion_tokens) == (cost.USAGE.prompt_tokens, cost.USAGE.completion_tokens)
+    assert [name for name, _ in exchange.headers] == ["X-Request-Id", *RATE_HEADERS[:6]]

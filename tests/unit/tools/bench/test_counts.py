@@ -2,7 +2,8 @@
 
 import pytest
 
-from tools.bench.counts import NO_AUDIT, OK, AuditLines, Counts, from_metrics, metric, settled, verdict
+from tools.bench.blazar_target import KEY_NAMES
+from tools.bench.counts import INVALID, NO_AUDIT, OK, AuditLines, Counts, from_metrics, settled, verdict
 
 METRICS = """\
 # HELP blazar_generations_total Requests for a model that have ended.
@@ -10,12 +11,15 @@ METRICS = """\
 blazar_generations_total{dialect="openai",operation="chat",status="2xx"} 40
 blazar_generations_total{dialect="ollama",operation="chat",status="2xx"} 2
 # TYPE blazar_prompt_tokens_total counter
-blazar_prompt_tokens_total{key="a {b}",model="m"} 100
+blazar_prompt_tokens_total{key="bench 0",model="m"} 100
+blazar_prompt_tokens_total{key="bench 7",model="m"} 10
+blazar_prompt_tokens_total{key="bench 8",model="m"} 7
+blazar_prompt_tokens_total{key="",model="m"} 9
 # TYPE blazar_completion_tokens_total counter
-blazar_completion_tokens_total{key="a",model="m"} 1e3
+blazar_completion_tokens_total{key="bench 0",model="m"} 1e3
+blazar_completion_tokens_total{key="",model="m"} 5
 # TYPE blazar_retries_total counter
 blazar_retries_total 3
-# TYPE blazar_slow_clients_total counter
 """
 
 
@@ -33,9 +37,19 @@ def test_agreement_of_all_is_ok():
     assert verdict(client(), engine(), Counts(10, 10, 240)) == OK
 
 
-@pytest.mark.parametrize("counted", [None, Counts()])
-def test_agreement_without_counters_is_said_to_be_that(counted):
-    assert verdict(client(), engine(), counted) == NO_AUDIT
+def test_agreement_with_a_gateway_that_does_not_count_is_said_to_be_that():
+    assert verdict(client(), engine(), None) == NO_AUDIT
+
+
+@pytest.mark.parametrize(("counted", "words"), [
+    (Counts(None, 10, 240), "requests: there is no audit log"),
+    (Counts(10, None, 240), "requests: metrics do not tell them"),
+    (Counts(10, 10, None), "tokens: metrics do not tell those of the API keys"),
+    (Counts(), "requests: there is no audit log; requests: metrics do not tell them; tokens: metrics do not tell those "
+               "of the API keys"),
+])
+def test_what_blazar_does_not_tell_spoils_a_run(counted, words):
+    assert verdict(client(), engine(), counted) == f"{INVALID}: {words}"
 
 
 @pytest.mark.parametrize(("counted", "words"), [
@@ -75,26 +89,40 @@ def test_a_verdict_may_take_a_moment_to_become_good():
     assert settled(lambda: "INVALID: for good", limit=0.0) == "INVALID: for good"
 
 
-def test_counters_are_summed_over_their_labels():
-    assert metric(METRICS, "blazar_generations_total") == 42
-    assert metric(METRICS, "blazar_retries_total") == 3
-    assert metric(METRICS, "blazar_slow_clients_total") == 0
-    assert metric(METRICS, "blazar_unheard_of_total") is None
+def test_requests_are_summed_over_their_labels_and_tokens_over_our_keys():
+    assert from_metrics(METRICS, 7, KEY_NAMES) == Counts(7, 42, 1110)
+    assert from_metrics(METRICS, None, ["bench 7"]) == Counts(None, 42, None)
 
 
-def test_tokens_are_those_of_prompts_and_answers():
-    assert from_metrics(METRICS, 7) == Counts(7, 42, 1100)
-    assert from_metrics("", None) == Counts()
+def test_tokens_that_went_to_nobody_spoil_a_run():
+    """The engine has made 240, of which the API keys were charged 226."""
+    page = '''# TYPE blazar_{0}_tokens_total counter
+blazar_{0}_tokens_total{{key="{1}",model="m"}} {2}
+'''
+    text = METRICS.splitlines(keepends=True)[1] + 'blazar_generations_total{status="2xx"} 10\n' + \
+        page.format("prompt", "bench 0", 80) + page.format("completion", "bench 0", 146) + \
+        'blazar_completion_tokens_total{key="",model="m"} 14\n'
+    assert verdict(client(), engine(), from_metrics(text, 10, KEY_NAMES)) == \
+        "INVALID: tokens: engine 240, metrics 226"
+    assert verdict(client(), engine(), from_metrics(text.replace('key=""', 'key="bench 1"'), 10, KEY_NAMES)) == OK
 
 
-def test_what_is_not_counted_stays_unknown_in_a_difference():
+@pytest.mark.parametrize("spoil", [
+    lambda text: "", lambda text: "<html>", lambda text: text.replace("generations", "others"),
+    lambda text: text + 'blazar_generations_total{dialect="ollama",operation="chat",status="2xx"} 2\n'])
+def test_a_page_that_does_not_tell_or_tells_twice_counts_nothing(spoil):
+    assert from_metrics(spoil(METRICS), 7, KEY_NAMES).generations is None
+
+
+def test_a_key_is_told_once():
+    twice = METRICS + 'blazar_prompt_tokens_total{key="bench 0",model="m"} 100\n'
+    assert from_metrics(twice, 7, KEY_NAMES) == Counts(7)
+
+
+def test_a_difference_needs_both_looks():
     assert Counts(12, None, 50).since(Counts(2, None, 20)) == Counts(10, None, 30)
-    assert Counts(3, 4, 5).since(Counts()) == Counts(3, 4, 5)
-
-
-def test_a_counter_that_has_gone_missing_disagrees():
-    counted = Counts(12, None, 290).since(Counts(2, 7, 50))
-    assert verdict(client(), engine(), counted) == "INVALID: requests: client 10, metrics -7"
+    assert Counts(3, 4, 5).since(Counts(1)) == Counts(2)
+    assert Counts(12, None, 290).since(Counts(2, 7, 50)) == Counts(10, None, 240)
 
 
 def test_lines_are_counted_across_a_rotation(tmp_path):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tools.bench import process, programs
+from tools.bench import process
 from tools.bench.process import Process, StartFailed
 
 pytestmark = pytest.mark.skipif(shutil.which("taskset") is None, reason="there is no taskset; it is in util-linux")
@@ -57,8 +57,3 @@ def test_no_answer_is_no_exception_until_one_is_needed():
     assert process.get(address, "/") == (0, b"")
     with pytest.raises(StartFailed, match="/stats answered 0"):
         process.get_json(address, "/stats")
-
-
-def test_a_missing_program_is_named_with_its_package():
-    assert str(programs.ProgramMissing("nginx")) == \
-        "there is no nginx; `sudo apt-get install nginx-light` brings it"

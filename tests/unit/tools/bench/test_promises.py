@@ -3,12 +3,12 @@
 import pytest
 
 from tests.support.bench_rows import latencies, row
-from tools.bench import promises
+from tools.bench import page, programs, promises
 from tools.bench.workloads import WORKLOADS
 
 
-def judge(rows, samples=None, subjects=None):
-    return promises.judge(rows, samples or {}, subjects or {"blazar": 1.0})
+def judge(rows, samples=None, subjects=None, missing=None):
+    return promises.judge(rows, samples or {}, subjects or {"blazar": 1.0}, missing or {})
 
 
 def test_a_promise_gets_its_value_and_keeps_its_bounds():
@@ -38,9 +38,18 @@ def test_samples_give_their_median():
     assert judged["start_s"] == {"value": 0.9, "must": "<= 1.5", "aim": "<= 0.8"}
 
 
-def test_without_a_reference_its_promises_are_left_out():
+def test_without_a_reference_that_was_not_asked_for_its_promises_are_left_out():
     names = judge(latencies(direct=20.0, nginx=40.0, blazar=54.0))
     assert "added_latency_x_nginx" in names and "added_latency_x_go" not in names
+
+
+def test_promises_of_a_missing_reference_are_not_measured_and_say_what_would_bring_it():
+    words = str(programs.ProgramMissing("go"))
+    judged = judge(latencies(direct=20.0, nginx=40.0, blazar=54.0), missing={"go": words})
+    assert judged["added_latency_x_nginx"]["value"] == 1.7
+    for name in ("added_latency_x_go", "rate_64_x_go"):
+        assert judged[name]["value"] is None and "`sudo apt-get install golang-go`" in judged[name]["note"]
+        assert page.verdict(judged[name]) == "not measured" and not promises.met(judged[name], "must")
 
 
 def test_what_was_not_measured_says_why_and_keeps_no_promise():
