@@ -1,6 +1,6 @@
 /* To be preloaded: what asks for the date gets that of the machine plus so many seconds, and CLOCK_MONOTONIC likewise
- * with others. Both stand in the file TURNED_CLOCK, 8 bytes each, and may change at any time. Sleeping and files are left
- * alone: so a real clock is set. libfaketime deceives sleepers too, and cannot be kept from it. */
+ * with others. Both stand in the file TURNED_CLOCK, 8 bytes each, and may change at any time. Sleeping and files are
+ * left alone: so a real clock is set. libfaketime deceives sleepers too, and cannot be kept from it. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
