@@ -110,8 +110,8 @@ def test_a_client_that_leaves_during_a_load_stops_it_for_nobody(tmp_path, dialec
             leave(sock)
         assert read_until(staying, b"\r\n").startswith(b"HTTP/1.1 200 ")
         staying.close()
-        assert len(gateway.child.received) == 1
         eventually(lambda: idle(gateway), 5)
+        assert len(gateway.child.received) == 1
 
 
 @pytest.mark.parametrize("dialect", ASK)

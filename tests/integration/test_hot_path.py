@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.daemon import ROOT
 from tests.support.hot_requests import EACH, kinds
-from tests.support.tree_under_test import TREE
 
 KINDS = kinds()
 RUN = ("proxy/dispatch.py", "proxy/resources/completions.py", "proxy/stages/quota.py", "proxy/stages/trace.py",
@@ -33,7 +33,7 @@ OF_GUNICORN = {"RLock.acquire", "RLock.release"}
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
     done = subprocess.run([sys.executable, "-P", "-m", "tests.support.hot_requests", tmp_path_factory.mktemp("hot")],
-                          env={**os.environ, "PYTHONPATH": str(TREE)}, cwd=TREE, capture_output=True, text=True)
+                          env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr, done.stderr
     return json.loads(done.stdout)
 
