@@ -232,6 +232,7 @@ def test_who_has_an_answer_may_ask_again_at_once(gateway, dialect, stream):
             held.set()
             conversation.client_closes(0.05)
         conversation.send(b"0\r\n\r\n")
+    gateway.rename_child(2 + stream + 2 * (dialect == "ollama"))
     gateway.child.play = play
     before = gateway.child.connections
     for _ in range(3):
