@@ -2,7 +2,6 @@
 
 import json
 import socket
-import struct
 import threading
 import time
 
@@ -10,6 +9,7 @@ import pytest
 
 from tests.support.fake_supervisor import eventually
 from tests.support.gateway_under_test import ASK, GatewayUnderTest, post, read_until
+from tests.support.leaving import fin, half, reset
 from tests.support.scripted_child import STREAM_HEAD, chunked, delta, event
 from tests.support.transports import TRANSPORTS
 
@@ -24,19 +24,6 @@ PHASES = {
     "generation": STREAM_HEAD + chunked(event(delta("", role="assistant")), event(delta("one")), last=False),
     "half an event": STREAM_HEAD + chunked(b'data: {"choices":', last=False),
 }
-
-
-def fin(sock):
-    sock.close()
-
-
-def reset(sock):
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    sock.close()
-
-
-def half(sock):
-    sock.shutdown(socket.SHUT_WR)
 
 
 def after_another_request(sock):
@@ -116,14 +103,15 @@ def test_the_childs_connection_ends_at_once(gateway, dialect, stream, phase, lea
 def test_a_client_that_leaves_during_a_load_stops_it_for_nobody(tmp_path, dialect, stream):
     with GatewayUnderTest(tmp_path, {"singleflight": False}, loaded=False) as gateway:
         gateway.supervisor.load_seconds = 1.0
-        leaving = ask(gateway, dialect, stream)
+        leaving = {leave: ask(gateway, dialect, stream) for leave in (fin, reset)}
         staying = ask(gateway, dialect, stream)
-        eventually(lambda: len(gateway.supervisor.notes("ensure_ready")) == 2)
-        leaving.close()
+        eventually(lambda: len(gateway.supervisor.notes("ensure_ready")) == 3)
+        for leave, sock in leaving.items():
+            leave(sock)
         assert read_until(staying, b"\r\n").startswith(b"HTTP/1.1 200 ")
         staying.close()
-        assert len(gateway.child.received) == 1
         eventually(lambda: idle(gateway), 5)
+        assert len(gateway.child.received) == 1
 
 
 @pytest.mark.parametrize("dialect", ASK)

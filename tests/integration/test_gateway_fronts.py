@@ -1,4 +1,5 @@
-"""Every way in leads through the same checks and the same pipeline: tcp, TLS, and a gunicorn that is not ours."""
+"""Every way in leads through the same checks and the same pipeline: tcp by the short way and by gunicorn's parser, TLS,
+and a gunicorn that is not ours."""
 
 import json
 
@@ -72,8 +73,7 @@ def leave(front):
 def started(front, path, body):
     before = len(front.child.received)
     sock = front.connect()
-    sock.sendall(b"POST %b HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer sk-ann\r\nContent-Length: %d\r\n\r\n%b"
-                 % (path.encode(), len(body), body))
+    sock.sendall(front.written(path, body, "Authorization: Bearer sk-ann"))
     eventually(lambda: len(front.child.received) > before)
     return sock
 

@@ -1,12 +1,15 @@
 """Heads and framing as hostile, old and odd clients send them, raw over a socket (FC-23)."""
 
 import json
+import os
 import re
 import time
 
 import pytest
 
+from tests.support.fake_supervisor import eventually
 from tests.support.gateway_under_test import ASK, GatewayUnderTest, post, read_all, read_until
+from tests.support.leaving import fin, half, reset
 from tests.support.scripted_child import STREAM_HEAD, chunked, delta, event, json_answer
 
 BODY = json.dumps(ASK["openai"][1]).encode()
@@ -184,14 +187,36 @@ def test_an_http_1_0_stream_ends_with_its_connection(gateway, dialect):
     assert b"Transfer-Encoding" not in top and b"Connection: close" in top and b"one" in rest
 
 
-@pytest.mark.debian
-def test_a_body_that_stalls_is_a_408_and_holds_up_nobody(gateway):
-    with gateway.connect() as sock:
-        sock.settimeout(40)
-        sock.sendall(head("Content-Length: 10") + b'{"mo')
-        assert gateway.ask("openai").status == 200
-        assert read_until(sock, b"\r\n").startswith(b"HTTP/1.1 408 ")
-    assert len(gateway.child.received) == 1
+# -- clients that leave ----------------------------------------------------------------------------------
+
+
+WITHIN = {
+    "a head": b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Le",
+    "a body": post(CHAT, BODY)[:-5],
+    "a body after an odd head": post(CHAT, BODY, "X_Odd: 1")[:-5],
+    "a chunk": head("Transfer-Encoding: chunked") + b"%x\r\n%b" % (len(BODY), BODY[:-5]),
+}
+
+
+@pytest.mark.parametrize("leave", [fin, reset, half])
+@pytest.mark.parametrize("sent", WITHIN.values(), ids=WITHIN)
+def test_a_client_that_leaves_within_its_request_leaves_nothing(gateway, sent, leave):
+    def held():
+        return set(os.listdir(f"/proc/{gateway.supervisor.worker_pid()}/fd"))
+
+    def answered():
+        witness.sendall(head(first="GET /api/version HTTP/1.1"))
+        return read_until(witness, b"}").startswith(b"HTTP/1.1 200 ")
+
+    with gateway.connect() as witness, gateway.connect() as sock:
+        assert answered()
+        sock.sendall(sent)
+        assert answered()  # what was sent before is read by now
+        before = held()
+        leave(sock)
+        gone = eventually(lambda: before - held())
+        assert len(gone) == 1 and answered()
+    assert gateway.child.received == []
 
 
 # -- several requests on one connection --------------------------------------------------------------------

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.support.certificates import certificate
 from tests.support.fake_supervisor import endpoint, eventually
 from tests.support.gateway_under_test import ASK, MODEL, GatewayUnderTest, is_error_of, post, read_all, read_until
 from tests.support.scripted_child import STREAM_HEAD, ScriptedChild, chunked, delta, event, hello_world
@@ -285,11 +286,13 @@ def test_interrupt_ends_it_at_once_under_a_live_stream(gateway):
     stream.sock.close()
 
 
-def test_above_the_limit_of_connections_there_is_a_503(tmp_path):
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+def test_above_the_limit_of_connections_there_is_a_503(tmp_path, tls):
+    """Or, with TLS, an end at once, before the handshake."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (148, hard))
     try:
-        gateway = GatewayUnderTest(tmp_path)
+        gateway = GatewayUnderTest(tmp_path, certificate=certificate(tmp_path) if tls else None)
         gateway.__enter__()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
@@ -300,10 +303,26 @@ def test_above_the_limit_of_connections_there_is_a_503(tmp_path):
             sock.sendall(b"GET /api/version HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert b"200 OK" in read_until(sock, b"}")
             open_ones.append(sock)
-        assert gateway.raw(b"").startswith(b"HTTP/1.1 503 ")
+        if tls:
+            began = time.monotonic()
+            for _ in range(100):
+                with gateway.connect_bare() as sock:
+                    assert read_all(sock) == b""
+            assert time.monotonic() - began < 5
+        else:
+            assert gateway.raw(b"").startswith(b"HTTP/1.1 503 ")
+        assert tls != answers(gateway, 503) and not answers(gateway, 200)
         open_ones.pop().close()
-        eventually(lambda: gateway.request("GET", "/api/version").status == 200)
+        eventually(lambda: answers(gateway, 200))
         for sock in open_ones:
             sock.close()
     finally:
         gateway.__exit__()
+
+
+def answers(gateway, status):
+    """Whether a new connection is answered so, and not ended before."""
+    try:
+        return gateway.request("GET", "/api/version").status == status
+    except OSError:
+        return False

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -21,6 +22,14 @@ SHAPES = {
                {"type": "insufficient_quota", "code": "insufficient_quota", "param": None}],
     "anthropic": [{"type": "rate_limit_error"}] * 2,
 }
+SHAPES["responses"] = SHAPES["openai"]
+ROOM = {
+    # dialect: how a request says how many tokens it may write
+    "openai": lambda tokens: {"max_tokens": tokens},
+    "ollama": lambda tokens: {"options": {"num_predict": tokens}},
+    "anthropic": lambda tokens: {"max_tokens": tokens},
+    "responses": lambda tokens: {"max_output_tokens": tokens},
+}
 
 
 def key(name):
@@ -36,9 +45,10 @@ def shared(tmp_path_factory):
     """Each test has a key of its own, named after it."""
     config = limits(**{f"rpm_{dialect}": {"rpm": 2} for dialect in DIALECTS},
                     **{f"day_{dialect}": {"daily_tokens": 400} for dialect in DIALECTS},
+                    **{f"tpm_{dialect}": {"tpm": 1000} for dialect in DIALECTS},
                     **{f"busy_{dialect}": {"max_concurrent": 1} for dialect in DIALECTS},
-                    two={"rpm": 3, "tpm": 1000},
-                    tpm={"tpm": 1000}, left={"tpm": 600}, failing={"tpm": 600}, held={"max_concurrent": 1}, free={})
+                    two={"rpm": 3, "tpm": 1000}, left={"tpm": 600}, failing={"tpm": 600}, held={"max_concurrent": 1},
+                    free={})
     with GatewayUnderTest(tmp_path_factory.mktemp("limits"), config) as gateway:
         yield gateway
 
@@ -60,6 +70,12 @@ def spend(prompt, completion):
     return play
 
 
+def whole_seconds(answer):
+    """When to ask again, as HTTP wants it."""
+    assert re.fullmatch("[1-9][0-9]*", answer.headers["retry-after"]), answer.headers
+    return int(answer.headers["retry-after"])
+
+
 def check_shape(dialect, answer, daily):
     assert answer.status == 429, answer
     is_error_of(dialect, answer)
@@ -75,7 +91,7 @@ def test_requests_a_minute(gateway, dialect):
     assert [gateway.ask(dialect, caller).status for _ in range(2)] == [200, 200]
     answer = gateway.ask(dialect, caller)
     check_shape(dialect, answer, daily=False)
-    assert 30 < int(answer.headers["retry-after"]) <= 61
+    assert 30 < whole_seconds(answer) <= 61
     assert f"'rpm_{dialect}'" in is_error_of(dialect, answer) and "rpm = 2" in is_error_of(dialect, answer)
     assert len(gateway.child.received) == 2, "a refused request reaches no child"
     assert gateway.ask(dialect, key("free")).status == 200
@@ -89,7 +105,7 @@ def test_tokens_a_day(gateway, dialect):
     assert gateway.ask(dialect, caller, stream=True).status == 200
     answer = gateway.ask(dialect, caller)
     check_shape(dialect, answer, daily=True)
-    assert 1 <= int(answer.headers["retry-after"]) <= 86400
+    assert whole_seconds(answer) <= 86400
     assert "midnight UTC" in is_error_of(dialect, answer)
 
 
@@ -115,13 +131,19 @@ def test_requests_at_the_same_time(gateway, dialect):
     assert [gateway.ask(dialect, caller).status for _ in range(20)] == [200] * 20, "one after the other is no crowd"
 
 
-def test_tokens_a_minute_count_what_was_used_not_what_was_asked_for(gateway):
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_tokens_a_minute_count_what_was_used_not_what_was_asked_for(gateway, dialect):
     gateway.child.play = spend(10, 40)
+    caller, room = key(f"tpm_{dialect}"), ROOM[dialect]
     for _ in range(2):
-        assert gateway.ask("openai", key("tpm"), max_tokens=900).status == 200
-    refused = gateway.ask("openai", key("tpm"), max_tokens=900)
-    assert refused.status == 429 and "used or reserved 100 in the last minute" in is_error_of("openai", refused)
-    assert gateway.ask("openai", key("tpm"), max_tokens=500).status == 200
+        assert gateway.ask(dialect, caller, **room(900)).status == 200
+    refused = gateway.ask(dialect, caller, **room(900))
+    check_shape(dialect, refused, daily=False)
+    assert 30 < whole_seconds(refused) <= 61, "until what was used is a minute old"
+    told = is_error_of(dialect, refused)
+    assert "used or reserved 100 in the last minute" in told and "tpm = 1000" in told
+    assert len(gateway.child.received) == 2, "a refused request reaches no child"
+    assert gateway.ask(dialect, caller, **room(500)).status == 200
 
 
 def test_leaving_early_is_no_way_around_the_limit(gateway):
@@ -210,6 +232,7 @@ def test_who_has_an_answer_may_ask_again_at_once(gateway, dialect, stream):
             held.set()
             conversation.client_closes(0.05)
         conversation.send(b"0\r\n\r\n")
+    gateway.rename_child(2 + stream + 2 * (dialect == "ollama"))
     gateway.child.play = play
     before = gateway.child.connections
     for _ in range(3):

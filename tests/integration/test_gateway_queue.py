@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.fake_supervisor import eventually
 from tests.support.gateway_under_test import ASK, MODEL, is_error_of, read_all, read_until
+from tests.support.leaving import fin, reset
 from tests.support.queued import Held, Queued, stream_request
 from tests.support.scripted_child import STREAM_HEAD, ScriptedChild, chunked, delta, events, hello_world, json_answer
 
@@ -59,13 +60,15 @@ def test_one_too_many_is_told_so_at_once(gateway, dialect):
     assert len(gateway.child.received) == 1
 
 
+@pytest.mark.parametrize("leave", [fin, reset])
 @pytest.mark.parametrize("stream", [True, False])
-def test_who_leaves_while_parked_leaves_no_trace(gateway, stream):
+def test_who_leaves_while_parked_leaves_no_trace(gateway, stream, leave):
     gateway.fill()
     with gateway.connect() as sock:
         sock.sendall(stream_request("ollama") if stream else stream_request("ollama").replace(
             b'"stream": true', b'"stream":false'))
         eventually(lambda: gateway.parked == 1)
+        leave(sock)
     eventually(lambda: gateway.parked == 0)
     later = gateway.start()
     eventually(lambda: gateway.parked == 1)

@@ -5,7 +5,6 @@ import json
 import os
 import socket
 import ssl
-import struct
 import subprocess
 import sys
 import threading
@@ -18,6 +17,7 @@ from tests.support.certificates import certificate
 from tests.support.daemon import ROOT, Daemon
 from tests.support.fake_supervisor import eventually
 from tests.support.gateway_under_test import ASK, MODEL, GatewayUnderTest, post, read_all, read_until
+from tests.support.leaving import reset
 from tests.support.scripted_child import STREAM_HEAD, chunked, delta, event, json_answer
 
 AT_ONCE = 0.2
@@ -39,16 +39,11 @@ def _bare(sock, how):
         bare.shutdown(how)
 
 
-def _reset(sock):
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    sock.close()
-
-
 ENDS = {
     "goodbye and FIN": lambda sock: sock.close(),
     "goodbye alone": _goodbye,
     "FIN alone": lambda sock: _bare(sock, socket.SHUT_WR),
-    "reset": _reset,
+    "reset": reset,
 }
 
 

@@ -26,6 +26,9 @@ LIMIT = 2 * (IDLE + 64)
 """Descriptors with which the gateway has room for so many connections."""
 EACH = 16 << 10
 """Bytes that an idle connection may cost the worker."""
+SOME = 1000
+EACH_OF_SOME = 25 << 10
+"""The same where there are so many, as any user may open."""
 KEPT = 12 << 20
 """Bytes by which the worker may be larger after a second crowd than after the first."""
 SECOND = 3.0
@@ -69,14 +72,33 @@ def gateway(tmp_path):
         yield gateway
 
 
-def connected(gateway, stack, before):
+def connected(gateway, stack, before, count=IDLE):
     """So many connections, all of which are accepted. Each hundred is waited for: what overflows the backlog of the
     kernel is tried again only after a second."""
     found = []
-    for wanted in range(100, IDLE + 1, 100):
+    for wanted in range(100, count + 1, 100):
         found += [stack.enter_context(gateway.connect()) for _ in range(100)]
         eventually(lambda wanted=wanted: held(gateway) >= before + wanted - 2, 30)
     return found
+
+
+def half_have_asked(sockets):
+    for sock in sockets[::2]:
+        sock.sendall(b"GET /api/version HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b" 200 OK" in read_until(sock, b"}")
+
+
+def test_a_thousand_idle_connections(tmp_path):
+    with descriptors(2 * (SOME + 100)), GatewayUnderTest(tmp_path) as gateway, ExitStack() as stack:
+        asked(gateway)
+        worker = gateway.supervisor.worker_pid()
+        before, memory = held(gateway), pss(worker)
+        idle = connected(gateway, stack, before, SOME)
+        half_have_asked(idle)
+        each = (pss(worker) - memory) / SOME
+        print(f"{each:.0f} bytes each")
+        assert each < EACH_OF_SOME
+        assert asked(gateway) < SECOND
 
 
 @pytest.mark.debian
@@ -87,9 +109,7 @@ def test_idle_connections(tmp_path):
         worker = gateway.supervisor.worker_pid()
         before, memory = held(gateway), pss(worker)
         idle = connected(gateway, stack, before)
-        for sock in idle[::2]:
-            sock.sendall(b"GET /api/version HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert b" 200 OK" in read_until(sock, b"}")
+        half_have_asked(idle)
         assert (pss(worker) - memory) / IDLE < EACH
         for dialect in ASK:
             answer = gateway.ask(dialect)

@@ -7,6 +7,7 @@ import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,8 @@ from tests.support.soak.questions import Question, ask
 from tests.support.soak.watch import Held, settled
 from tests.support.waiting import until
 
+LOW = 1024
+"""Files that most systems let a program open that does not ask for more."""
 STARVED = 3.0
 """Seconds without descriptors."""
 BUSY = 0.6
@@ -29,7 +32,20 @@ def daemon(tmp_path):
         daemon.model = daemon.install("words", **{**SCENARIO, "pause": 0.12})
         daemon.quick = daemon.install("quick", **{**SCENARIO, "pause": 0.01})
         daemon.other = daemon.install("other")
-        yield daemon.start()
+        with low_limit():
+            daemon.start()
+        yield daemon
+
+
+@contextmanager
+def low_limit():
+    """What is started here may open few files unless it asks for as many as it may."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(LOW, before[1] // 2), before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def held(pid):
@@ -71,9 +87,19 @@ def works(daemon):
     return question(daemon, f"{time.monotonic()}", daemon.quick).text == TEXT
 
 
+def open_files(pid):
+    """How many a process may open, and how many it could ask for."""
+    lines = Path(f"/proc/{pid}/limits").read_text().splitlines()
+    fields = next(line for line in lines if line.startswith("Max open files")).split()
+    return int(fields[3]), int(fields[4])
+
+
 def test_of_the_worker(daemon):
+    """Both have asked for as many as they may have: the limit of a shell is one of 1,024."""
     assert works(daemon)
     worker, = daemon.status()["gateway"]["workers"]
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert open_files(daemon.process.pid) == open_files(worker) == (most, most)
     before = at_rest(worker)
     with ThreadPoolExecutor(24) as pool:
         running = [pool.submit(question, daemon, f"running {number}") for number in range(8)]

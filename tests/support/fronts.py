@@ -8,7 +8,11 @@ from typing import Any
 
 from tests.support.certificates import certificate
 from tests.support.fake_supervisor import FakeSupervisor
-from tests.support.gateway_under_test import GatewayUnderTest
+from tests.support.gateway_under_test import Answer, GatewayUnderTest
+from tests.support.scripted_child import chunked
+
+ODD = "X_Odd"
+CHUNKED = "Transfer-Encoding"
 
 
 class StockSupervisor(FakeSupervisor):
@@ -45,6 +49,31 @@ class Unix(GatewayUnderTest):
         return sock
 
 
+class Odd(GatewayUnderTest):
+    """Our own worker, whose clients send a field that an environ confuses: gunicorn's parser reads such heads."""
+
+    def request(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Answer:
+        return super().request(method, path, body, {ODD: "1", **(headers or {})})
+
+    def written(self, path: str, body: bytes, *lines: str) -> bytes:
+        return super().written(path, body, f"{ODD}: 1", *lines)
+
+
+class Chunked(GatewayUnderTest):
+    """The same, of clients whose bodies are chunked."""
+
+    def request(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> Answer:
+        if body is None:
+            return super().request(method, path, None, headers)
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        half = len(data) // 2
+        return super().request(method, path, chunked(data[:half], data[half:]), {CHUNKED: "chunked", **(headers or {})})
+
+    def written(self, path: str, body: bytes, *lines: str) -> bytes:
+        head = "\r\n".join([f"POST {path} HTTP/1.1", "Host: localhost", f"{CHUNKED}: chunked", *lines, "", ""])
+        return head.encode() + chunked(body)
+
+
 def plain(folder: Path, **options: Any) -> GatewayUnderTest:
     return GatewayUnderTest(folder, **options)
 
@@ -53,7 +82,9 @@ def with_tls(folder: Path, **options: Any) -> GatewayUnderTest:
     return GatewayUnderTest(folder, certificate=certificate(folder), **options)
 
 
-FRONTS: dict[str, Callable[..., GatewayUnderTest]] = {"tcp": plain, "tls": with_tls, "stock": Stock, "unix": Unix}
+FRONTS: dict[str, Callable[..., GatewayUnderTest]] = {
+    "tcp": plain, "tcp with an odd head": Odd, "tcp with a chunked body": Chunked, "tls": with_tls, "stock": Stock,
+    "unix": Unix}
 """By name; each is called with a folder that is there, and with what GatewayUnderTest takes."""
 
 

@@ -111,6 +111,10 @@ class GatewayUnderTest:
             more["input"] = more.pop("messages")
         return self.request("POST", path, {**body, **more}, headers)
 
+    def written(self, path: str, body: bytes, *lines: str) -> bytes:
+        """A request to this gateway as raw bytes."""
+        return post(path, body, *lines)
+
     def raw(self, data: bytes) -> bytes:
         """Send these very bytes and read until the gateway closes."""
         with self.connect() as sock:

@@ -1,6 +1,6 @@
-/* To be preloaded: what asks for the date gets that of the machine plus so many seconds, which stand in the file
- * TURNED_CLOCK, 8 bytes, and may change at any time. CLOCK_MONOTONIC, sleeping and files are left alone: so a real clock
- * is set. libfaketime deceives sleepers too, and cannot be kept from it. */
+/* To be preloaded: what asks for the date gets that of the machine plus so many seconds, and CLOCK_MONOTONIC likewise
+ * with others. Both stand in the file TURNED_CLOCK, 8 bytes each, and may change at any time. Sleeping and files are
+ * left alone: so a real clock is set. libfaketime deceives sleepers too, and cannot be kept from it. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const volatile int64_t *seconds;
+static const volatile struct { int64_t date, monotonic; } *seconds;
 
 __attribute__((constructor)) static void look(void)
 {
@@ -29,7 +29,9 @@ int clock_gettime(clockid_t which, struct timespec *now)
 {
     int failed = syscall(SYS_clock_gettime, which, now);
     if (!failed && seconds && (which == CLOCK_REALTIME || which == CLOCK_REALTIME_COARSE))
-        now->tv_sec += *seconds;
+        now->tv_sec += seconds->date;
+    if (!failed && seconds && which == CLOCK_MONOTONIC)
+        now->tv_sec += seconds->monotonic;
     return failed;
 }
 

@@ -3,7 +3,7 @@
 import time
 from io import BytesIO
 from socket import SHUT_RD
-from typing import Any
+from typing import Any, Final
 
 from gunicorn.http import wsgi
 
@@ -12,11 +12,14 @@ from blazar.proxy.head_facts import FACTS, HeadFacts
 from blazar.proxy.request import REQUEST
 from blazar.proxy.wire.client import Client
 from blazar.proxy.wire.familiar import LONGEST, Familiar, Heads
-from blazar.proxy.wire.intake import HEAD_TIMEOUT, ClientParser, Unreadable
+from blazar.proxy.wire.intake import ClientParser, Unreadable
 from blazar.proxy.wire.lean import CLIENT, base_environ, body_of, lean_environ, own_environ
 from blazar.proxy.wire.request_head import END, check_head, receive_head
 from blazar.proxy.wire.turns import Turns
 from blazar.units import format_duration
+
+HEAD_TIMEOUT: Final = 20.0
+"""Seconds from the first byte of a head to its last."""
 
 
 class Door:

@@ -1,22 +1,19 @@
 """What comes from a client: gunicorn's parser, behind our own check of the head and our own reading of the body.
 
-The checked bytes are handed to gunicorn's parser as they came, through its unreader, on every version of it.
+The checked bytes are handed to gunicorn's parser as they came, through its unreader, on every version of it. A
+conversation comes here with a head that it has read to its end, so nothing waits for more of it.
 """
 
 from typing import Any
 
-from gevent import Timeout
 from gunicorn.http.errors import NoMoreData, ParseException
 from gunicorn.http.message import Request
 from gunicorn.http.parser import RequestParser
 
-from blazar.errors import BlazarError, HeadRefused, RequestStalled
+from blazar.errors import BlazarError, HeadRefused
 from blazar.proxy.wire.framing import Framing
 from blazar.proxy.wire.request_head import END, check_head, receive_head
-from blazar.units import format_duration
 
-HEAD_TIMEOUT = 20.0
-"""Seconds from the first byte of a head to its last."""
 LATE_EXPECT = "BLAZAR-EXPECT"
 """What `Expect` is called on its way to the application (request.EXPECTS), which answers it once it wants the body."""
 READ_SIZE = 65536
@@ -39,8 +36,7 @@ class ClientRequest(Request):
         if not began:
             raise StopIteration
         try:
-            with Timeout(HEAD_TIMEOUT, RequestStalled(part="head", limit=format_duration(HEAD_TIMEOUT))):
-                raw, rest = receive_head(began, lambda: _more(unreader))
+            raw, rest = receive_head(began, lambda: _more(unreader))
             began = raw
             self._head = check_head(raw)
             unreader.unread(raw + END + rest)

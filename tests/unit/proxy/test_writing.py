@@ -1,6 +1,6 @@
-import threading
-
+import gevent
 import pytest
+from gevent.event import Event
 
 from blazar.errors import ResponseCancelled
 from blazar.proxy.writing import Writing
@@ -15,10 +15,9 @@ def test_only_its_owner_cancels_a_response_and_waits_for_its_end():
     writing, one, order = Writing(), exchange(), []
     with writing.of("ann", "resp_1", one):
         assert writing.cancel("bob", "resp_1", 0) is False and one.ended_by is None
-        waits = threading.Thread(target=lambda: (writing.cancel("ann", "resp_1", 30), order.append("cancelled")))
-        woken = threading.Event()
+        woken = Event()
         one.interrupt = woken.set
-        waits.start()
+        waits = gevent.spawn(lambda: (writing.cancel("ann", "resp_1", 30), order.append("cancelled")))
         assert woken.wait(30) and isinstance(one.ended_by, ResponseCancelled)
         order.append("ended")
     waits.join(30)

@@ -20,6 +20,7 @@ from blazar.proxy.wire.lean import CLIENT, FIELDS
 from blazar.proxy.wire.request_head import check_head
 from blazar.proxy.wire.sinks import SocketSink
 from blazar.proxy.wire.turns import Turns
+from tests.support.leaving import fin, half, reset
 
 ORDINARY = b"POST /a?x=1 HTTP/1.1\r\nHost: h\r\nX-One: 1\r\nX-One: 2\r\nContent-Length: 5\r\n\r\nhello"
 EMPTY = b"\r\nGET /b HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -40,6 +41,8 @@ class Worker:
         self.seen: list[dict] = []
         self.met: list[tuple] = []
         self.refused: list[str] = []
+        self.lost: list[BaseException | None] = []
+        """Why bodies came to no end."""
 
     @property
     def wsgi(self):
@@ -49,7 +52,8 @@ class Worker:
         request = environ[REQUEST] = Request(environ, Terms(max_body=1000, write_timeout=5.0))
         try:
             body = request.body()
-        except ClientGone:
+        except ClientGone as gone:
+            self.lost.append(gone.__cause__)
             return
         self.seen.append({"lean": FIELDS in environ, "method": request.method, "path": request.path,
                           "query": environ["QUERY_STRING"], "headers": request.headers, "body": body.decode()})
@@ -64,11 +68,13 @@ class Worker:
 
 
 class Talk:
-    """A conversation over a socket pair, in a greenlet."""
+    """A conversation over a pair of sockets, in a greenlet."""
 
-    def __init__(self, door: Door | None = None, address: str = "127.0.0.1") -> None:
+    def __init__(self, door: Door | None = None, address: str = "127.0.0.1", tcp: bool = False) -> None:
         self.worker = Worker()
-        self.ours, self.theirs = socket.socketpair()
+        self.ours, self.theirs = tcp_pair() if tcp else socket.socketpair()
+        self.left: OSError | None = None
+        """How the client has left, where the conversation ended with that."""
         self.theirs.settimeout(5)
         self.client = Client(self.ours)
         self.door = door or Door(self.worker.cfg, self.ours, Turns(gevent.get_hub().loop))
@@ -76,8 +82,9 @@ class Talk:
 
     def _run(self, conversation) -> None:
         try:
-            with contextlib.suppress(OSError):
-                conversation.run()
+            conversation.run()
+        except OSError as error:
+            self.left = error
         finally:
             self.client.close()
             self.ours.close()
@@ -95,6 +102,14 @@ class Talk:
         self.theirs.close()
         self.running.get(timeout=2)
         return re.sub(rb"req_\w+", b"ID", got)
+
+
+def tcp_pair():
+    with contextlib.closing(socket.socket()) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(1)
+        theirs = socket.create_connection(listener.getsockname())
+        return listener.accept()[0], theirs
 
 
 def test_every_split_of_a_connection_gives_the_same():
@@ -136,17 +151,17 @@ def test_one_check_stands_before_both_ways(head):
     assert len(talk.worker.refused) == len(talk.worker.seen) == 1
 
 
-@pytest.mark.parametrize("cut", range(0, len(ORDINARY), 3))
-@pytest.mark.parametrize("reset", [False, True])
-def test_a_client_that_leaves_anywhere_ends_the_conversation(cut, reset):
-    talk = Talk().send(ORDINARY[:cut])
-    if reset:
+@pytest.mark.parametrize("data", [ORDINARY, CHUNKED], ids=["ordinary", "chunked"])
+@pytest.mark.parametrize("leave", [fin, half, reset])
+def test_a_client_that_leaves_anywhere_ends_the_conversation(data, leave):
+    for cut in range(0, len(data), 3):
+        talk = Talk(tcp=True).send(data[:cut])
+        leave(talk.theirs)
+        talk.running.get(timeout=2)
+        assert talk.worker.seen == [] and talk.worker.refused == [], cut
+        met = talk.worker.lost or [talk.left]
+        assert leave is not reset or isinstance(met[0], ConnectionResetError), (cut, met)
         talk.theirs.close()
-    else:
-        talk.theirs.shutdown(socket.SHUT_WR)
-    talk.running.get(timeout=2)
-    assert talk.worker.seen == [] and talk.worker.refused == []
-    talk.theirs.close()
 
 
 def test_a_head_is_checked_once_for_all_connections_and_tells_nothing_of_another(monkeypatch):
