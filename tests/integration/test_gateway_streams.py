@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.support.gateway_under_test import ASK, MODEL, GatewayUnderTest, is_error_of, post, read_all, read_until
-from tests.support.scripted_child import STREAM_HEAD, chunked, delta, event
+from tests.support.scripted_child import STREAM_HEAD, chunked, delta, event, writing
 from tests.support.transports import TRANSPORTS
 
 DIALECTS = list(ASK)
@@ -123,7 +123,7 @@ def test_the_first_token_is_out_before_the_child_sends_its_second(gateway, diale
         talk.send(STREAM_HEAD + chunked(*map(event, first), last=False))
         in_time.append(first_seen.wait(5))
         talk.send(chunked(*map(event, FIVE[2:]), DONE))
-    gateway.child.play = play
+    gateway.child.play = writing(play)
     path, body = {**ASK, "generate": ("/api/generate", {"model": MODEL, "prompt": "hi"})}[dialect]
     with gateway.connect() as sock:
         sock.sendall(post(path, json.dumps({**body, "stream": True}).encode(), "Connection: close"))
