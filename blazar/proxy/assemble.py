@@ -26,12 +26,15 @@ class Assembler:
 
     Only the first choice counts. A call that the child left without an id has the id ''. Text ends at the first of
     `stops`, whether or not the child ends there: then `stopped` is true, and nothing more is wanted of the child.
+    Until `finish` the words of a part are in pieces, the arguments of a call among them.
     """
 
     def __init__(self, stops: Sequence[str] = ()) -> None:
         self.answer = Answer()
         self._cutter = StopCutter(stops)
         self._count_of_pieces = 0
+        self.calls: list[Part] = []
+        """The parts that are calls."""
         self._positions: dict[Any, int] = {}
         self._reason = "stop"
 
@@ -86,6 +89,8 @@ class Assembler:
             # The child's own count comes at its end, which is not waited for.
             answer.usage.completion_tokens = answer.usage.completion_tokens or self._count_of_pieces
         answer.text, answer.thinking = self._said("text"), self._said("thinking")
+        for part, call in zip(self.calls, answer.tool_calls, strict=True):
+            call.arguments = "".join(part.words)
         answer.finish_reason = self._reason
         if answer.tool_calls:
             cut_off = answer.finish_reason == "length" and (answer.parts[-1].call is None
@@ -106,9 +111,11 @@ class Assembler:
 
     def _add_call(self, delta: dict[str, Any]) -> None:
         function = _object(delta.get("function"))
-        call = self.answer.tool_calls[self._position(delta)]
+        position = self._position(delta)
+        call, more = self.answer.tool_calls[position], _text(function.get("arguments"))
         call.name = call.name or _text(function.get("name"))
-        call.arguments += _text(function.get("arguments"))
+        if more:
+            self.calls[position].words.append(more)
 
     def _position(self, delta: dict[str, Any]) -> int:
         """Where the call of this delta stands: by its index, else its id, else it continues the last one."""
@@ -120,7 +127,8 @@ class Assembler:
         if key not in self._positions:
             self._positions[key] = len(calls)
             calls.append(ToolCall(given, "", ""))
-            self.answer.parts.append(Part("call", call=calls[-1]))
+            self.calls.append(Part("call", call=calls[-1]))
+            self.answer.parts.append(self.calls[-1])
         return self._positions[key]
 
 

@@ -5,12 +5,16 @@ The grammar is GBNF, llama.cpp's. What it lets through are envelopes, `<tool_cal
 conversation ends with a tool's result the model may answer in words too, else it could never come to an end.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from blazar.proxy.json import BadJson, dumps, loads
 
-OPEN, CLOSE = "<tool_call>", "</tool_call>"
+OPEN = "<tool_call>"
+_ENVELOPE = re.compile(r'\s*<tool_call>([^"<]*(?:(?:"[^"\\]*(?:\\.[^"\\]*)*"|<(?!/tool_call>))[^"<]*)*)</tool_call>',
+                       re.DOTALL)
+"""One of them; the mark at its end may also stand in a string of the arguments, where it ends nothing."""
 REASONS = {"stop": "tool_calls"}
 """Why an answer ended, once it has calls."""
 
@@ -49,40 +53,43 @@ class Envelopes:
 
     def events(self, events: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """The child's chunks; envelopes are kept back until the end, and come before the last of it."""
-        held = ""
+        held: list[str] = []
+        beginning = ""
+        """Of what is held, as much as tells whether it is an envelope."""
         calling = False
         for event in events:
             for choice in event.get("choices") or ():
                 delta = choice["delta"] = choice.get("delta") or {}
-                held += delta.pop("content", None) or ""
-                calling = calling or held.lstrip().startswith(OPEN)
+                words = delta.pop("content", None) or ""
+                held.append(words)
+                if not calling:
+                    beginning = (beginning + words).lstrip()
+                    calling = beginning.startswith(OPEN)
                 if choice.get("finish_reason"):
-                    calls, held = calls_in(held)
+                    calls, rest = calls_in("".join(held))
+                    held = [rest]
                     if calls:
                         yield {"choices": [{"index": 0, "delta": {"tool_calls": calls}, "finish_reason": None}]}
                         choice["finish_reason"] = REASONS.get(choice["finish_reason"], choice["finish_reason"])
-                elif calling or OPEN.startswith(held.lstrip()):
+                elif calling or OPEN.startswith(beginning):
                     continue
-                delta["content"], held = held, ""
+                delta["content"] = "".join(held)
+                held, beginning = [], ""
             yield event
 
 
 def calls_in(text: str) -> tuple[list[dict[str, Any]], str]:
     """The calls in `text`, as a chunk has them, and what is left of it: words, or an envelope that is not whole."""
     calls: list[dict[str, Any]] = []
-    rest = text
-    while rest.lstrip().startswith(OPEN):
-        inner, closed, after = rest.lstrip()[len(OPEN):].partition(CLOSE)
-        call = _call(inner) if closed else None
-        while closed and call is None and CLOSE in after:  # the mark stands in a string of the arguments
-            more, closed, after = after.partition(CLOSE)
-            inner += CLOSE + more
-            call = _call(inner)
+    end = 0
+    while (found := _ENVELOPE.match(text, end)) is not None:
+        call = _call(found[1])
         if call is None:
             break
         calls.append({"index": len(calls), "type": "function", "function": {
             "name": call["name"], "arguments": dumps(call["arguments"]).decode()}})
-        rest = after
+        end = found.end()
+    rest = text[end:]
     return calls, rest if rest.strip() else ""
 
 

@@ -100,7 +100,7 @@ def _read(body: bytes) -> Any:
         raise BadJson(encoding_problem(body, None) if b"\0" in body[:4] else str(bad)) from None
     except RecursionError:
         raise too_deep() from None
-    return _sayable(value) if b"\\ud" in body.lower() else value
+    return _sayable(value) if body.find(b"\\ud") >= 0 or body.find(b"\\uD") >= 0 else value
 
 
 def encoding_problem(body: bytes, position: int | None) -> str:

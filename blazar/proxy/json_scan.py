@@ -57,9 +57,16 @@ class BodyReader:
 
     def whole(self, body: bytes) -> dict[str, Any]:
         """The object in `body`. Raises RequestRefused, also for a large one of very many values."""
-        if len(body) > self._scan_over:
-            scan_object(body, (), self._pause, MOST_VALUES)
-        return load_object(body)
+        if len(body) <= self._scan_over:
+            return load_object(body)
+        scan_object(body, (), self._pause, MOST_VALUES)
+        value = load_object(body)
+        self._pause()
+        return value
+
+    def again(self, body: bytes, payload: dict[str, Any]) -> dict[str, Any]:
+        """The whole object in `body`, of which `fields` has made `payload`. Raises RequestRefused as `whole` does."""
+        return payload if len(body) <= self._scan_over else self.whole(body)
 
     def with_value(self, body: bytes, key: str, value: bytes) -> bytes:
         """`body`, an object that has been read, with another `value`, in JSON, of its field `key`; else as it is."""

@@ -1,24 +1,37 @@
-"""One client's large body, or its many requests, must not keep the gateway from the others."""
+"""One client's large body, or its many requests, must not keep the gateway from the others, nor take its memory."""
 
+import base64
 import json
+import os
 import socket
 import threading
 import time
 
 import pytest
 
-from tests.support.gateway_under_test import ASK, GatewayUnderTest, is_error_of, post, read_all, read_until
+from tests.support.gateway_under_test import ASK, MODEL, GatewayUnderTest, is_error_of, post, read_all, read_until
+from tests.support.soak.watch import peak
+from tests.support.tiny_mmproj import png_of
 
 MIB = 1 << 20
 PING = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LIMIT = 0.5
 """Seconds that a ping may take on a busy machine; without the pauses it takes a second and more."""
+SIDE = 2520
+"""Pixels of a square picture whose file is nearly as large as one may be."""
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    with GatewayUnderTest(tmp_path_factory.mktemp("fair")) as gateway:
+    with GatewayUnderTest(tmp_path_factory.mktemp("fair"), sees=True) as gateway:
         yield gateway
+
+
+@pytest.fixture(scope="module")
+def at_rest(shared):
+    """Bytes that the worker had at most before anybody sent anything large."""
+    assert all(shared.ask(dialect).status == 200 for dialect in ASK)
+    return peak(shared.supervisor.worker_pid())
 
 
 @pytest.fixture
@@ -58,10 +71,8 @@ def test_a_client_that_pipelines_does_not_keep_others_waiting(gateway):
     assert count >= 5 and worst < LIMIT
 
 
-@pytest.mark.parametrize("dialect", list(ASK))
-def test_a_large_body_does_not_keep_others_waiting(gateway, dialect):
-    path, question = ASK[dialect]
-    body = json.dumps({**question, "x": {"user_id": "A" * (25 * MIB)}}).encode()
+def sent_beside_pings(gateway, path, body):
+    """The answer to a request, and the longest that another client waited meanwhile."""
     ended, got = threading.Event(), []
 
     def ask():
@@ -73,9 +84,58 @@ def test_a_large_body_does_not_keep_others_waiting(gateway, dialect):
 
     threading.Thread(target=ask, daemon=True).start()
     worst, _ = worst_ping(gateway, ended)
-    assert got[0].startswith(b"HTTP/1.1 200 ") and worst < LIMIT
+    return got[0], worst
+
+
+@pytest.mark.parametrize("dialect", list(ASK))
+def test_a_large_body_does_not_keep_others_waiting(at_rest, gateway, dialect):
+    path, question = ASK[dialect]
+    body = json.dumps({**question, "x": {"user_id": "A" * (25 * MIB)}}).encode()
+    answer, worst = sent_beside_pings(gateway, path, body)
+    assert answer.startswith(b"HTTP/1.1 200 ") and worst < LIMIT
     if dialect == "openai":
         assert gateway.child.received[-1].body == body
+
+
+@pytest.fixture(scope="module")
+def picture():
+    """In base64; of noise, as no file of a camera's is smaller."""
+    rows = b"".join(b"\0" + os.urandom(3 * SIDE) for _ in range(SIDE))
+    return base64.b64encode(png_of(rows, SIDE, level=0)).decode()
+
+
+def showing(form, picture):
+    """Path and body of a request that shows it."""
+    url, turn = f"data:image/png;base64,{picture}", {"role": "user", "content": "a"}
+    source = {"type": "base64", "media_type": "image/png", "data": picture}
+    path, more = {
+        "openai": ("/v1/chat/completions", {"messages": [
+            {**turn, "content": [{"type": "image_url", "image_url": {"url": url}}]}]}),
+        "ollama": ("/api/chat", {"messages": [{**turn, "images": [picture]}]}),
+        "anthropic": ("/v1/messages", {"max_tokens": 9, "messages": [
+            {**turn, "content": [{"type": "image", "source": source}]}]}),
+        "responses": ("/v1/responses", {"input": [{**turn, "content": [{"type": "input_image", "image_url": url}]}]}),
+    }[form]
+    return path, json.dumps({"model": MODEL, **more}).encode()
+
+
+MOST_BODIES = {"openai": 5, "ollama": 7, "anthropic": 7, "responses": 7}
+"""How much memory a request may take, in bodies: as it came, parsed, as its child gets it, and what the allocator keeps
+of pieces that are free again."""
+
+
+@pytest.mark.parametrize("form", MOST_BODIES)
+def test_a_large_picture_neither_keeps_others_waiting_nor_takes_much_memory(at_rest, gateway, picture, form):
+    path, body = showing(form, picture)
+    assert len(body) > 25_000_000
+    worker = gateway.supervisor.worker_pid()
+    peak(worker)
+    answer, worst = sent_beside_pings(gateway, path, body)
+    assert peak(worker) - at_rest < MOST_BODIES[form] * len(body)
+    assert answer.startswith(b"HTTP/1.1 200 ") and worst < LIMIT
+    if form == "openai":
+        assert gateway.child.received[-1].body == body
+    assert f"data:image/png;base64,{picture}".encode() in gateway.child.received[-1].body
 
 
 @pytest.mark.parametrize("dialect", ["ollama", "anthropic"])

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from tests.support.gateway_under_test import ASK, GatewayUnderTest, is_error_of, post, read_all, read_until
-from tests.support.scripted_child import STREAM_HEAD, chunked, delta, event
+from tests.support.gateway_under_test import ASK, MODEL, GatewayUnderTest, is_error_of, post, read_all, read_until
+from tests.support.scripted_child import STREAM_HEAD, chunked, delta, event, writing
 from tests.support.transports import TRANSPORTS
 
 DIALECTS = list(ASK)
@@ -112,17 +112,19 @@ def test_every_encoding_of_the_same_events(gateway, dialect, encoding):
     assert contents(dialect, answer.body) == (["one", " two", " three"], ENDING[dialect])
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_first_token_is_out_before_the_child_sends_its_third(gateway, dialect):
+@pytest.mark.parametrize("kind", ["content", "reasoning_content"])
+@pytest.mark.parametrize("dialect", [*DIALECTS, "generate"])
+def test_the_first_token_is_out_before_the_child_sends_its_second(gateway, dialect, kind):
     first_seen = threading.Event()
     in_time = []
+    first = [FIVE[0], delta(**{kind: "one"})]
 
     def play(talk):
-        talk.send(STREAM_HEAD + chunked(*map(event, FIVE[:3]), last=False))
+        talk.send(STREAM_HEAD + chunked(*map(event, first), last=False))
         in_time.append(first_seen.wait(5))
-        talk.send(chunked(*map(event, FIVE[3:]), DONE))
-    gateway.child.play = play
-    path, body = ASK[dialect]
+        talk.send(chunked(*map(event, FIVE[2:]), DONE))
+    gateway.child.play = writing(play)
+    path, body = {**ASK, "generate": ("/api/generate", {"model": MODEL, "prompt": "hi"})}[dialect]
     with gateway.connect() as sock:
         sock.sendall(post(path, json.dumps({**body, "stream": True}).encode(), "Connection: close"))
         read_until(sock, b"one")

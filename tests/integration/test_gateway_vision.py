@@ -87,6 +87,25 @@ def test_one_data_url_reaches_a_child_with_its_projector(gateway, form):
     assert [message["shown"] for message in loads(gateway)[asked_before:]] == [True], "the second finds it there"
 
 
+def test_pictures_in_form_go_on_as_the_bytes_that_came(gateway):
+    parts = [{"type": "image_url", "image_url": {"detail": "low", "url": URL}}] * 2
+    body = json.dumps({"messages": [{"content": parts, "role": "user"}], "model": SEES, "x": 1.50}, indent=3).encode()
+    assert gateway.request("POST", "/v1/chat/completions", body).status == 200
+    assert gateway.child.received[-1].body == body
+    odd = body.replace(b"image/png", b"image/gif", 1)
+    assert gateway.request("POST", "/v1/chat/completions", odd).status == 200
+    assert json.loads(gateway.child.received[-1].body) == json.loads(body), "one that is not is written anew"
+
+
+@pytest.mark.parametrize("hidden", [
+    '"image_url": {"url": "http://10.0.0.1/"}, ', r'"image\u005furl": {"url": "http://10.0.0.1/"}, '])
+def test_of_a_key_that_comes_twice_the_child_sees_what_was_looked_at(gateway, hidden):
+    path, body = SHOWN["openai"]
+    sent = json.dumps({"model": SEES, **body}).replace('"image_url": {', hidden + '"image_url": {').encode()
+    assert b"10.0.0.1" in sent and gateway.request("POST", path, sent).status == 200
+    assert b"10.0.0.1" not in gateway.child.received[-1].body and URL.encode() in gateway.child.received[-1].body
+
+
 def test_text_is_asked_of_the_child_that_is_there(gateway):
     asked_before = len(loads(gateway))
     body = {"model": SEES, "messages": [{"role": "user", "content": "no \"image_url\" at all"}]}

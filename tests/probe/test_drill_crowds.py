@@ -19,7 +19,7 @@ from tests.support.gateway_under_test import (
     read_all,
     read_until,
 )
-from tests.support.soak.watch import pss
+from tests.support.soak.watch import peak, pss
 
 IDLE = 9000
 LIMIT = 2 * (IDLE + 64)
@@ -199,16 +199,6 @@ def test_a_body_in_tiny_pieces_takes_no_more_memory_than_its_bytes(gateway):
 # -- large ones ----------------------------------------------------------------------------------------------
 
 
-def peak(gateway):
-    """Bytes that the worker had at most since the last look."""
-    folder = f"/proc/{gateway.supervisor.worker_pid()}"
-    with open(f"{folder}/status") as file:
-        most = next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM:"))
-    with open(f"{folder}/clear_refs", "w") as file:
-        file.write("5")
-    return most
-
-
 def pour(sock, piece):
     """Send `piece` again and again until something is answered, or the other side goes: the answer, and how many bytes
     went before it."""
@@ -233,8 +223,9 @@ def test_a_body_of_a_gigabyte_is_a_413_long_before_its_end(tmp_path, kind):
     line, piece = GIANTS[kind]
     with GatewayUnderTest(tmp_path, {"max_body_mb": MAX_BODY >> 20}) as gateway:
         asked(gateway)
-        peak(gateway)
-        memory = peak(gateway)
+        worker = gateway.supervisor.worker_pid()
+        peak(worker)
+        memory = peak(worker)
         for path in (*(path for path, _ in ASK.values()), "/api/create", "/v1/embeddings", "/v1/messages/batches"):
             with gateway.connect() as sock:
                 sock.sendall(f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{line}\r\n\r\n".encode())
@@ -242,6 +233,6 @@ def test_a_body_of_a_gigabyte_is_a_413_long_before_its_end(tmp_path, kind):
                 head, _, body = told.partition(b"\r\n\r\n")
                 assert head.startswith(b"HTTP/1.1 413 ") and b"max_body_mb" in body, (path, told)
                 assert sent < 8 * MAX_BODY, path
-        assert peak(gateway) - memory < 4 * MAX_BODY
+        assert peak(worker) - memory < 4 * MAX_BODY
         assert asked(gateway) < SECOND
         assert len(gateway.child.received) == 2

@@ -29,11 +29,15 @@ def tiny_mmproj(path: Path | str) -> Path:
 
 def png(red: int, green: int, blue: int, side: int = SIDE) -> bytes:
     """A picture of one colour."""
-    rows = (b"\0" + bytes((red, green, blue)) * side) * side
+    return png_of((b"\0" + bytes((red, green, blue)) * side) * side, side)
+
+
+def png_of(rows: bytes, side: int, level: int = -1) -> bytes:
+    """The picture of these rows, each of which begins with the byte of its filter; `level` is zlib's."""
     head = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        for kind, data in ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")))
+        for kind, data in ((b"IHDR", head), (b"IDAT", zlib.compress(rows, level)), (b"IEND", b"")))
 
 
 @functools.cache

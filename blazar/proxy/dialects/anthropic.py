@@ -9,6 +9,7 @@ from blazar.proxy.dialects.anthropic_render import error_envelope, message
 from blazar.proxy.dialects.anthropic_stream import PING, AnthropicTranslator, error_event
 from blazar.proxy.dialects.dialect import Dialect
 from blazar.proxy.dialects.fields import boolean, model_name, public
+from blazar.proxy.dialects.media import written
 from blazar.proxy.exchange import Answer, Exchange
 from blazar.proxy.json import dumps
 from blazar.proxy.json_scan import BodyReader
@@ -33,11 +34,11 @@ class AnthropicDialect(Dialect):
                             stream=boolean(payload, "stream", default=False), body=body, payload=payload)
         if operation == "count_tokens":
             exchange.stream = False
-            exchange.upstream_body = dumps(anthropic_request.prompt(payload))
+            exchange.upstream_body = written(anthropic_request.prompt(payload))
         else:
             asked = anthropic_request.chat(payload)
             exchange.stops = tuple(asked.get("stop", ()))
-            exchange.upstream_body = dumps(asked)
+            exchange.upstream_body = written(asked)
         return exchange
 
     def error(self, error: Exception) -> tuple[int, bytes]:

@@ -36,7 +36,7 @@ class AnthropicTranslator:
         self._open: str | None = None
         """The kind of the open block."""
         self._sent = 0
-        """Characters sent of the first call's arguments."""
+        """Pieces sent of the first call's arguments."""
         self._hidden = hides_thoughts(exchange.payload)
         self._signature = Signature()
         """Of the open block of thinking."""
@@ -108,11 +108,11 @@ class AnthropicTranslator:
 
     def _advance_first_call(self, at_end: bool = False) -> list[bytes]:
         """Send what is new of the first call; its block opens once the call has its name."""
-        call = self._assembler.answer.tool_calls[0]
+        call, words = self._assembler.answer.tool_calls[0], self._assembler.calls[0].words
         if not call.name and not at_end:
             return []
         events = [] if self._open == "tool_use" else self._begin("tool_use", tool_use(call, {}, self._new_id))
-        more, self._sent = call.arguments[self._sent:], len(call.arguments)
+        more, self._sent = "".join(words[self._sent:]), len(words)
         return events + self._arguments(more)
 
     def _arguments(self, more: str) -> list[bytes]:

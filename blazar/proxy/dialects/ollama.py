@@ -9,6 +9,7 @@ from blazar.proxy.assemble import Assembler
 from blazar.proxy.dialects import ollama_embed, ollama_generate, ollama_request
 from blazar.proxy.dialects.dialect import Dialect
 from blazar.proxy.dialects.fields import boolean, model_name, objects, public, strings, text
+from blazar.proxy.dialects.media import written
 from blazar.proxy.dialects.ollama_options import keep_alive, num_ctx
 from blazar.proxy.dialects.ollama_render import OllamaTranslator, Writer, error_line
 from blazar.proxy.exchange import Answer, Embedded, Exchange
@@ -55,7 +56,7 @@ class OllamaDialect(Dialect):
                 exchange.context = ollama_generate.context_of(payload)
             exchange.thinks = payload.get("think") not in (None, False)
             exchange.stops = tuple(asked.get("stop", ()))
-            exchange.upstream_body = dumps(asked)
+            exchange.upstream_body = written(asked)
         return exchange
 
     def error(self, error: Exception) -> tuple[int, bytes]:

@@ -9,6 +9,10 @@ ONCE = frozenset({"role", "id", "type", "name"})
 """Texts of a delta that come in one piece; all others are appended."""
 
 
+class _Text(list[str]):
+    """The pieces of a text that is still being told, in the place of the text."""
+
+
 class Whole:
     """Of one stream; `feed` takes its chunks."""
 
@@ -17,6 +21,8 @@ class Whole:
         self._choices: dict[int, dict[str, Any]] = {}
         self._calls: dict[Any, dict[str, Any]] = {}
         """By the numbers of choice and call."""
+        self._told: list[tuple[dict[str, Any], str]] = []
+        """Where a text is being told: an object, and its field."""
 
     def feed(self, chunk: dict[str, Any]) -> None:
         self._head.update({name: value for name, value in chunk.items() if name != "choices" and value is not None})
@@ -28,6 +34,10 @@ class Whole:
 
     def value(self) -> dict[str, Any]:
         """The answer so far."""
+        for holder, field in self._told:
+            if isinstance(holder[field], _Text):
+                holder[field] = "".join(holder[field])
+        self._told.clear()
         name = self._head.get("object")
         choices = [self._choices[index] for index in sorted(self._choices)]
         return {"choices": choices, **self._head, "object": OBJECTS.get(str(name), name)}
@@ -38,10 +48,10 @@ class Whole:
             if name == "delta":
                 message = choice.setdefault("message", {"role": "assistant", "content": ""})
                 self._append(index, message, value if isinstance(value, dict) else {})
-            elif name == "logprobs" and choice.get(name):
-                _append_logprobs(choice[name], value)
+            elif name == "logprobs" and isinstance(value, dict):
+                _append_logprobs(choice, value)
             elif name == "text":
-                choice[name] = choice.get(name, "") + (value or "")
+                self._tell(choice, name, value if isinstance(value, str) else "")
             elif value is not None or name not in choice:
                 choice[name] = value
 
@@ -54,24 +64,38 @@ class Whole:
                     if (index, number) not in self._calls:
                         self._calls[index, number] = {}
                         calls.append(self._calls[index, number])
-                    _append_call(self._calls[index, number], piece)
+                    self._append_call(self._calls[index, number], piece)
             elif isinstance(value, str) and name not in ONCE:
-                message[name] = (message.get(name) or "") + value
+                self._tell(message, name, value)
             elif value is not None:
                 message[name] = value
 
+    def _append_call(self, call: dict[str, Any], piece: dict[str, Any]) -> None:
+        for name, value in piece.items():
+            if name == "function" and isinstance(value, dict):
+                function = call.setdefault(name, {})
+                for part, text in value.items():
+                    if isinstance(text, str) and part not in ONCE:
+                        self._tell(function, part, text)
+                    else:
+                        function[part] = text
+            elif name != "index" and value is not None:
+                call[name] = value
 
-def _append_call(call: dict[str, Any], piece: dict[str, Any]) -> None:
-    for name, value in piece.items():
-        if name == "function" and isinstance(value, dict):
-            function = call.setdefault(name, {})
-            for part, text in value.items():
-                function[part] = text if part in ONCE or not isinstance(text, str) else function.get(part, "") + text
-        elif name != "index" and value is not None:
-            call[name] = value
+    def _tell(self, holder: dict[str, Any], name: str, more: str) -> None:
+        """More of a text."""
+        so_far = holder.get(name)
+        if not isinstance(so_far, _Text):
+            so_far = holder[name] = _Text([so_far] if isinstance(so_far, str) else [])
+            self._told.append((holder, name))
+        so_far.append(more)
 
 
-def _append_logprobs(so_far: dict[str, Any], more: Any) -> None:
-    for name, values in more.items() if isinstance(more, dict) else ():
+def _append_logprobs(choice: dict[str, Any], more: dict[str, Any]) -> None:
+    so_far = choice.get("logprobs")
+    if not isinstance(so_far, dict):  # lists of our own, which grow
+        choice["logprobs"] = {name: [*value] if isinstance(value, list) else value for name, value in more.items()}
+        return
+    for name, values in more.items():
         if isinstance(values, list) and isinstance(so_far.get(name), list):
-            so_far[name] = so_far[name] + values
+            so_far[name] += values

@@ -10,6 +10,7 @@ from blazar.proxy.dialects import responses_items, responses_request, responses_
 from blazar.proxy.dialects import responses_render as rendering
 from blazar.proxy.dialects.dialect import Dialect
 from blazar.proxy.dialects.fields import boolean, model_name, public, text
+from blazar.proxy.dialects.media import written
 from blazar.proxy.dialects.openai import envelope
 from blazar.proxy.dialects.responses_items import Item
 from blazar.proxy.dialects.responses_render import Draft
@@ -52,8 +53,8 @@ class ResponsesDialect(Dialect):
     def _asked(self, exchange: Exchange, items: list[Item], whole: bool) -> bytes:
         if exchange.operation == "input_tokens":
             exchange.stream = False
-            return dumps(responses_request.prompt(exchange.payload, items, whole))
-        return dumps(responses_request.chat(exchange.payload, items, whole))
+            return written(responses_request.prompt(exchange.payload, items, whole))
+        return written(responses_request.chat(exchange.payload, items, whole))
 
     def error(self, error: Exception) -> tuple[int, bytes]:
         return public(error).status, dumps(envelope(error))

@@ -31,7 +31,7 @@ class ResponsesTranslator:
         self._items: list[Item | None] = []
         """By place; None while a call has no name yet."""
         self._sent: list[int] = []
-        """By place: pieces of its words, or characters of its arguments."""
+        """By place: pieces of its words, or of its arguments."""
         self._closed = 0
         """Places of words before this one are closed."""
 
@@ -112,11 +112,10 @@ class ResponsesTranslator:
         if part.call is not None:
             if "input" in (self._items[place] or {}):
                 return []  # it is known only when the arguments that hold it are whole
-            more, self._sent[place] = part.call.arguments[sent:], len(part.call.arguments)
             kind = "function_call_arguments"
         else:
-            more, self._sent[place] = "".join(part.words[sent:]), len(part.words)
             kind = NAMES[part.kind]
+        more, self._sent[place] = "".join(part.words[sent:]), len(part.words)
         return [self._event(f"response.{kind}.delta", **self._spot(place, part), delta=more)] if more else []
 
     def _close(self, place: int, status: str) -> list[bytes]:

@@ -23,7 +23,10 @@ def create(gateway: Gateway, request: Request, route: Route) -> None:
     exchange = opened(gateway, request, route)
     if "store" in exchange.payload and boolean(exchange.payload, "store", default=False):
         _keep(_shelf(gateway, request), exchange)
-    gateway.answering(route.stages)(exchange)
+    try:
+        gateway.answering(route.stages)(exchange)
+    finally:
+        exchange.sink = request.sink  # one that keeps the answer holds the exchange, which would hold it
 
 
 def listed(gateway: Gateway, request: Request, route: Route) -> None:

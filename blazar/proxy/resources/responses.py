@@ -23,13 +23,17 @@ PATIENCE = 15.0
 def create(gateway: Gateway, request: Request, route: Route) -> None:
     exchange, shelf = _continued(gateway, request, route)
     draft, model = exchange.draft, exchange.asked
-    if draft.response["store"]:
-        if exchange.payload.get("store") and len(exchange.upstream_body) > MOST:
+    if draft.response["store"] and len(exchange.upstream_body) > MOST:
+        if exchange.payload.get("store"):
             raise RequestRefused(f"a response to so much input cannot be stored, the limit is {format_bytes(MOST)}; "
                                  "send \"store\": false")
+    elif draft.response["store"]:
         exchange.keep = lambda response: shelf.put(exchange.model or model, response, draft.items)
-    with gateway.writing.of(shelf.owner, draft.response["id"], exchange):
-        gateway.answering(route.stages)(exchange)
+    try:
+        with gateway.writing.of(shelf.owner, draft.response["id"], exchange):
+            gateway.answering(route.stages)(exchange)
+    finally:
+        exchange.keep = None  # it holds the exchange: both would wait, pictures and all, for Python's search for cycles
 
 
 def count(gateway: Gateway, request: Request, route: Route) -> None:

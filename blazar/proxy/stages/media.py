@@ -1,5 +1,5 @@
 """Stage `media`: pictures, sounds and films are whole, and the model can be shown them; refused before anything is
-loaded. A request of text alone costs a search through its bytes."""
+loaded. A request of text alone costs a search through its bytes; one whose pictures are in form keeps those it has."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,18 +32,18 @@ class Media:
         return not media.WORDS.keys().isdisjoint(self._directory.models[model]["capabilities"])
 
     def _look(self, exchange: Exchange) -> None:
-        asked = self._reader.whole(exchange.upstream_body)
+        body, translated = exchange.upstream_body, not exchange.dialect.relays
+        asked = self._reader.again(body, exchange.payload) if body is exchange.body else self._reader.whole(body)
         model = self._directory.models[exchange.model]
-        if not exchange.dialect.relays and media.settle_offers(asked, "vision" in model["capabilities"]):
-            exchange.upstream_body = dumps(asked)
-        senses = media.shown(asked, self._pause)
-        if not senses:
-            return
+        if translated and media.settle_offers(asked, "vision" in model["capabilities"]):
+            exchange.upstream_body = media.written(asked)
+        senses, pictures = media.shown(asked, self._pause, translated)
         for sense in sorted(senses):
             if sense not in model["capabilities"]:
                 raise _refused(exchange.model, sense, model)
-        exchange.shown = True
-        exchange.upstream_body = dumps(asked)
+        exchange.shown = bool(senses)
+        if senses and not translated and not (pictures and media.holds_only(body, pictures)):
+            exchange.upstream_body = dumps(asked) if asked is exchange.payload else media.written(asked)
 
 
 def _refused(name: str, sense: str, model: dict[str, Any]) -> NotShown:

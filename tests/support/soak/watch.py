@@ -24,6 +24,15 @@ class Held:
         return cls(pid, len(os.listdir(f"/proc/{pid}/fd")), len(os.listdir(f"/proc/{pid}/task")))
 
 
+def peak(pid: int) -> int:
+    """Bytes of memory that the process had at most since the last look."""
+    with open(f"/proc/{pid}/status") as file:
+        most = next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM:"))
+    with open(f"/proc/{pid}/clear_refs", "w") as file:
+        file.write("5")
+    return most
+
+
 def pss(pid: int) -> int:
     """Bytes of memory of a process, with its part of what it shares. Raises OSError when it is gone."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()

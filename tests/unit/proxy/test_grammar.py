@@ -33,6 +33,11 @@ def test_calls_in_a_text(text, calls, rest):
         (call["name"], call["arguments"]) for call in calls]
 
 
+def test_words_are_passed_on_before_more_is_asked_of_the_child():
+    told = Envelopes().events(iter([{"choices": [{"index": 0, "delta": {"content": "It"}, "finish_reason": None}]}]))
+    assert next(told)["choices"][0]["delta"]["content"] == "It"
+
+
 @pytest.mark.parametrize("size", [1, 3, 1000])
 @pytest.mark.parametrize(("text", "finish", "words", "names", "reason"), [
     (f"{F}\n{G}", "stop", "", ["f", "g"], "tool_calls"), ("It is 15C.", "stop", "It is 15C.", [], "stop"),

@@ -1,13 +1,21 @@
 """What passes through a KeepingSink: to whom, when, and what is kept of it."""
 
+import gc
+import weakref
+from types import SimpleNamespace
+
 import pytest
 from gevent import socket
 
 from blazar.proxy.exchange import ClientGone
 from blazar.proxy.keeping import KeepingSink
+from blazar.proxy.resources import completions, responses
 from blazar.proxy.wire.client import Client
 from blazar.proxy.wire.framing import LAST_CHUNK, chunk
 from blazar.proxy.wire.sinks import SocketSink
+from blazar.proxy.writing import Writing
+from tests.support.exchanges import exchange_of
+from tests.support.wire import dialects
 
 EVENTS = [b'data: {"a":1}\n\n', b'data: {"b":"data: [DONE]"}\n\n', b"data: [DONE]\n\n"]
 
@@ -109,3 +117,23 @@ def test_a_client_that_has_gone_is_told_of(pair):
     watched.sink.start(200, [])
     assert watched.sink.started and not watched.sink.gone and watched.sink.direct() is None
     assert isinstance(watched.sink.departed(), ClientGone) and watched.sink.gone
+
+
+@pytest.mark.parametrize("resource", [completions, responses])
+def test_an_exchange_whose_answer_was_kept_is_gone_at_once(monkeypatch, resource):
+    """Its body may be large, and Python searches for cycles now and then."""
+    made, keeps = [], []
+    if resource is responses:
+        made.append(dialects()["responses"].parse("create", b'{"model":"m","input":"x"}', {}, "r"))
+    else:
+        made.append(exchange_of(payload={"store": True, "model": "m"}, body=b'{"messages":[]}', sink="a sink"))
+    gone = weakref.ref(made[0])
+    monkeypatch.setattr(resource, "opened", lambda *_: made.pop())
+    gateway = SimpleNamespace(supervisor=None, writing=Writing(), answering=lambda _: lambda exchange: keeps.append(
+        exchange.keep is not None or isinstance(exchange.sink, KeepingSink)))
+    gc.disable()
+    try:
+        resource.create(gateway, SimpleNamespace(api_key=None, sink="a sink"), SimpleNamespace(stages=()))
+        assert keeps == [True] and gone() is None
+    finally:
+        gc.enable()

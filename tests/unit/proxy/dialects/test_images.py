@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from blazar.errors import RequestRefused
-from blazar.proxy.dialects.images import LARGEST, part, url_part
+from blazar.proxy.dialects.images import BEGINNING, LARGEST, STEP, decoded, part, url_part
 
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU"
                        "5ErkJggg==")
@@ -26,6 +26,34 @@ def test_the_type_is_that_of_the_bytes(image, media_type):
     assert part(encoded(image), "x") == urls(image, media_type)
     assert part(f"data:image/wrong;base64,{encoded(image)}", "x") == urls(image, media_type)
     assert url_part(f"data:image/{media_type};base64,{encoded(image)}", "x") == urls(image, media_type)
+
+
+def test_a_url_in_form_is_kept_without_a_copy():
+    url = f"data:image/png;base64,{encoded(PNG)}"
+    assert part(url, "x")["image_url"]["url"] is url
+
+
+@pytest.mark.parametrize("size", [STEP // 4 * 3 - 1, STEP // 4 * 3, STEP // 4 * 3 + 1, STEP * 3])
+def test_base64_is_checked_in_steps(size):
+    image, steps = PNG + bytes(size - len(PNG)), []
+    found, text, start = decoded(f"data:,{encoded(image)}", "x", "image", LARGEST, lambda: steps.append(1))
+    assert found == image and text[start:] == encoded(image)
+    assert len(steps) == -(-len(text[start:].rstrip("=")) // STEP)
+    padded = encoded(PNG + bytes(-len(PNG) % 3) + b"x")
+    assert padded.endswith("==")
+    for broken in ("A" * (STEP - len(padded)) + padded + "AAAA", "A" * STEP + "!AAA", "A" * STEP + "AA=A",
+                   "A" * STEP + "A===", "A" * STEP + "====", "A" * STEP + "A"):
+        with pytest.raises(RequestRefused, match="not base64"):
+            decoded(broken, "x", "image", LARGEST)
+
+
+def test_only_as_much_is_decoded_as_tells_what_it_is():
+    assert len(decoded(encoded(PNG + bytes(3 * BEGINNING)), "x", "image", LARGEST)[0]) == BEGINNING // 4 * 3
+    frame = b"\xff\xc0\0\x11\x08" + struct.pack(">HH", 20000, 20000)
+    far = b"\xff\xd8" + b"\xff\xe1\xff\xff".ljust(0xffff + 2, b"x") * 20 + frame
+    assert len(far) > BEGINNING
+    with pytest.raises(RequestRefused, match="has 400000000 pixels"):
+        part(encoded(far), "x")
 
 
 def test_line_ends_and_missing_padding_are_mended():

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from blazar.errors import RequestRefused
-from blazar.proxy.dialects.media import MOST, STEP, may_show, settle_offers, shown
+from blazar.proxy.dialects.media import MOST, STEP, holds_only, may_show, settle_offers, shown
 from tests.support.tiny_mmproj import png
 
 PICTURE = base64.b64encode(png(1, 2, 3, side=2)).decode()
@@ -23,7 +23,7 @@ def asked(*parts):
 def look(*parts):
     """The senses, and the parts as they are then."""
     body = asked(*parts)
-    return shown(body, lambda: None), body["messages"][1]["content"]
+    return shown(body, lambda: None)[0], body["messages"][1]["content"]
 
 
 @pytest.mark.parametrize(("part", "becomes"), [
@@ -73,7 +73,7 @@ def test_so_many_and_no_more():
 def test_completions_show_bare_data():
     for data, senses in ((PICTURE, {"vision"}), (WAV, {"audio"}), (MP4, {"vision"})):
         for prompt in ({"prompt_string": "x", "multimodal_data": [data]}, ["y", {"multimodal_data": [data]}]):
-            assert shown({"prompt": prompt}, lambda: None) == senses
+            assert shown({"prompt": prompt}, lambda: None) == (senses, 0)
     for data in (PLAYLIST, "!!!", URL, 5):
         with pytest.raises(RequestRefused, match=r"multimodal_data\[0\]"):
             shown({"prompt": {"multimodal_data": [data]}}, lambda: None)
@@ -82,7 +82,43 @@ def test_completions_show_bare_data():
 @pytest.mark.parametrize("odd", [{}, {"messages": 5}, {"messages": [5, {"content": 5}, {"content": [5, {"type": 5}]}]},
                                  {"prompt": [5, {"multimodal_data": 5}]}, asked({"type": "text", "text": "x"})])
 def test_what_shows_nothing(odd):
-    assert shown(odd, lambda: None) == set()
+    assert shown(odd, lambda: None) == (set(), 0)
+
+
+PICTURE_PART = {"type": "image_url", "image_url": {"url": URL, "detail": "low"}}
+
+
+@pytest.mark.parametrize(("parts", "pictures"), [
+    ([PICTURE_PART], 1), ([PICTURE_PART, {"type": "text", "text": '"url"'}, PICTURE_PART], 2),
+    ([PICTURE_PART, {"type": "image_url", "image_url": URL}], 0),
+    ([PICTURE_PART, {"type": "image_url", "image_url": {"url": URL.replace("png", "gif")}}], 0),
+    ([PICTURE_PART, {"type": "image_url", "image_url": {"url": URL + "\n"}}], 0),
+    ([PICTURE_PART, {"type": "image_url", "image_url": {"url": PICTURE}}], 0),
+    ([PICTURE_PART, {"type": "input_audio", "input_audio": {"data": WAV}}], 0)])
+def test_pictures_in_form_are_left_alone(parts, pictures):
+    request = asked(*parts)
+    before, steps = json.dumps(request), []
+    assert shown(request, lambda: steps.append(1))[1] == pictures
+    assert len(steps) == 2 * len([part for part in parts if part["type"] != "text"]), "others have their turn"
+    assert request["messages"][1]["content"][0]["image_url"]["url"] is URL, "without a copy"
+    assert not pictures or (json.dumps(request) == before and holds_only(before.encode(), pictures))
+
+
+def test_a_request_that_was_translated_is_not_decoded_again():
+    request = asked({"type": "image_url", "image_url": {"url": "data:image/png;base64,!!"}})
+    assert shown(request, lambda: None, translated=True) == ({"vision"}, 1)
+
+
+def test_more_than_the_pictures_that_were_looked_at():
+    """What one reader of JSON takes and another passes over: repeated keys, in disguise too."""
+    body = json.dumps(asked(PICTURE_PART))
+    assert holds_only(body.encode(), 1)
+    for more in ('"image_url": {"x": 1}, ', '"image_url": "http://10.0.0.1/", ', r'"image\u005Furl": "x", '):
+        assert not holds_only(body.replace('"image_url": {', more + '"image_url": {').encode(), 1)
+    assert not holds_only(body.replace('"url": ', '"url": "http://10.0.0.1/", "url": ').encode(), 1)
+    assert not holds_only(body.replace('"url": ', r'"ur\u006c": "http://10.0.0.1/", "url": ').encode(), 1)
+    turns = '"messages": [{"content": [{"type": "image_url", "image_url": {"url": "http://10.0.0.1/"}}]}], '
+    assert not holds_only(("{" + turns + body[1:]).encode(), 1)
 
 
 @pytest.mark.parametrize(("sees", "wanted"), [
