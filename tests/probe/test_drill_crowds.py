@@ -21,9 +21,8 @@ from tests.support.gateway_under_test import (
 )
 from tests.support.soak.watch import pss
 
-IDLE = 9000
-LIMIT = 2 * (IDLE + 64)
-"""Descriptors with which the gateway has room for so many connections."""
+IDLE = [pytest.param(900, marks=pytest.mark.slow), pytest.param(9000, marks=pytest.mark.debian)]
+"""Idle connections. Each end has a crowd, one a large one."""
 EACH = 16 << 10
 """Bytes that an idle connection may cost the worker."""
 KEPT = 12 << 20
@@ -38,8 +37,9 @@ PIECES = 40_000
 
 
 @contextmanager
-def descriptors(limit):
-    """For this process and what it starts."""
+def descriptors(most):
+    """For this process and what it starts: with these the gateway has room for so many connections."""
+    limit = 2 * (most + 64)
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, max(limit, before[1])))
@@ -69,32 +69,32 @@ def gateway(tmp_path):
         yield gateway
 
 
-def connected(gateway, stack, before):
+def connected(gateway, stack, before, count):
     """So many connections, all of which are accepted. Each hundred is waited for: what overflows the backlog of the
     kernel is tried again only after a second."""
     found = []
-    for wanted in range(100, IDLE + 1, 100):
+    for wanted in range(100, count + 1, 100):
         found += [stack.enter_context(gateway.connect()) for _ in range(100)]
         eventually(lambda wanted=wanted: held(gateway) >= before + wanted - 2, 30)
     return found
 
 
-@pytest.mark.debian
-def test_idle_connections(tmp_path):
+@pytest.mark.parametrize("count", IDLE)
+def test_idle_connections(tmp_path, count):
     """Half of them have asked something before."""
-    with descriptors(LIMIT), GatewayUnderTest(tmp_path) as gateway, ExitStack() as stack:
+    with descriptors(count), GatewayUnderTest(tmp_path) as gateway, ExitStack() as stack:
         asked(gateway)
         worker = gateway.supervisor.worker_pid()
         before, memory = held(gateway), pss(worker)
-        idle = connected(gateway, stack, before)
+        idle = connected(gateway, stack, before, count)
         for sock in idle[::2]:
             sock.sendall(b"GET /api/version HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert b" 200 OK" in read_until(sock, b"}")
-        assert (pss(worker) - memory) / IDLE < EACH
+        assert (pss(worker) - memory) / count < EACH
         for dialect in ASK:
             answer = gateway.ask(dialect)
             assert answer.status == 503 and answer.headers["retry-after"] == "1"
-            assert f"{IDLE} connections are open" in (words := is_error_of(dialect, answer)) and "LimitNOFILE" in words
+            assert f"{count} connections are open" in (words := is_error_of(dialect, answer)) and "LimitNOFILE" in words
         assert gateway.raw(b"").startswith(b"HTTP/1.1 503 "), "who says nothing is told too"
         large = gateway.request("POST", ASK["openai"][0], b" " * (4 << 20))
         assert large.status == 503, "not a reset, whatever it still sends"
@@ -105,7 +105,7 @@ def test_idle_connections(tmp_path):
         eventually(lambda: held(gateway) <= before + 2, 30)
         assert asked(gateway) < SECOND
         rest = pss(worker)
-        again = connected(gateway, stack, before)
+        again = connected(gateway, stack, before, count)
         for sock in again:
             sock.close()
         eventually(lambda: held(gateway) <= before + 2, 30)

@@ -3,7 +3,9 @@ import random
 import pytest
 
 from blazar.proxy.wire.framing import LAST_CHUNK, BadFraming, ChunkedFraming, CloseFraming, LengthFraming, chunk
+from tests.support.corpus import cases
 
+BROKEN = [case for case in cases() if case.name.startswith(("hostile-chunk-", "hostile-trailer-"))]
 PIECES = [b"data: {}\n\n", b"x", b"\r\n\r\n", b"0\r\n", b"y" * 300, b"abc"]
 WIRE = b"".join(map(chunk, PIECES))
 
@@ -54,6 +56,26 @@ def test_bytes_after_the_end_make_it_unclean():
 def test_irregular_chunks_are_refused(wire):
     with pytest.raises(BadFraming):
         ChunkedFraming().feed(wire)
+
+
+@pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.name)
+def test_no_cut_makes_sense_of_a_broken_body(case):
+    """All the bodies of the corpus, with what follows them, cut in two at every byte: refused for the same reason."""
+    body = case.data.partition(b"\r\n\r\n")[2]
+    whole = refusal(body)
+    for cut in range(1, len(body)):
+        assert refusal(body[:cut], body[cut:]) == whole, cut
+    if len(body) < 1000:
+        assert refusal(*(body[at:at + 1] for at in range(len(body)))) == whole
+
+
+def refusal(*pieces):
+    framing = ChunkedFraming()
+    with pytest.raises(BadFraming) as refused:
+        for piece in pieces:
+            framing.feed(piece)
+    assert not framing.ended
+    return str(refused.value)
 
 
 def test_chunked_body_that_stops_early_is_not_whole():
