@@ -335,6 +335,11 @@ class Exchange:
         if self.interrupt is not None:
             self.interrupt()
 
+    def reason(self) -> BaseException:
+        """Why who waits for something on its behalf is interrupted."""
+        ended_by = self.ended_by
+        return ClientGone() if self.sink.gone or ended_by is None else ended_by
+
 
 class Reply:
     """How an exchange ended: status, whether it ran to its end, what it used, and the error that was told inside a

@@ -2,10 +2,11 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from gevent import Timeout, get_hub, getcurrent, kill, sleep, spawn
+from gevent import Timeout, get_hub, getcurrent, sleep, spawn
 from gevent.event import Event
 from gevent.hub import Waiter
 
@@ -72,7 +73,26 @@ def soon(call: Callable[[], None], seconds: float) -> Callable[[], None]:
     return begin
 
 
-def interrupter(reason: Callable[[], BaseException]) -> Callable[[], None]:
-    """A function that raises `reason()` in the greenlet which called this one; safe in event-loop callbacks."""
-    waiting = getcurrent()
-    return lambda: kill(waiting, reason())
+@contextmanager
+def interrupter(reason: Callable[[], BaseException]) -> Iterator[Callable[[], None]]:
+    """Gives a function that raises `reason()` in the greenlet which is within this; safe in event-loop callbacks.
+
+    It does so in the next turn of the loop, once. A greenlet that has left by then is let be: it may rest, or serve
+    another client.
+    """
+    waiting: Any = getcurrent()
+    asked = False
+
+    def interrupt() -> None:
+        nonlocal asked
+        if waiting is not None and not asked:
+            asked = True
+            get_hub().loop.run_callback(throw, reason())
+
+    def throw(error: BaseException) -> None:
+        if waiting is not None:
+            waiting.throw(error)
+    try:
+        yield interrupt
+    finally:
+        waiting = None

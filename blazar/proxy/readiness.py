@@ -4,7 +4,7 @@ import time
 
 from blazar.proxy import greens
 from blazar.proxy.directory import Directory
-from blazar.proxy.exchange import ClientGone, Exchange
+from blazar.proxy.exchange import Exchange
 from blazar.proxy.ledger import Ledger
 from blazar.proxy.parking import Parking
 from blazar.proxy.supervisor import Supervisor
@@ -29,20 +29,20 @@ class Readiness:
         if exchange.ended_by is not None:
             raise exchange.ended_by
         self._parking.enter(exchange, "load")
-        exchange.interrupt = greens.interrupter(
-            lambda: ClientGone() if exchange.sink.gone or exchange.ended_by is None else exchange.ended_by)
-        exchange.sink.watch(exchange.interrupt)
-        try:
-            with greens.Timeout(self._limit) as timeout:
-                endpoint = self._supervisor.ensure_ready(exchange.place, exchange.num_ctx, exchange.shown)
-        except greens.Timeout as error:
-            if error is not timeout:
-                raise
-            raise self._parking.too_late(exchange, self._limit) from error
-        finally:
-            exchange.sink.unwatch()
-            exchange.interrupt = None
-            self._parking.leave(exchange)
+        with greens.interrupter(exchange.reason) as interrupt:
+            exchange.interrupt = interrupt
+            exchange.sink.watch(interrupt)
+            try:
+                with greens.Timeout(self._limit) as timeout:
+                    endpoint = self._supervisor.ensure_ready(exchange.place, exchange.num_ctx, exchange.shown)
+            except greens.Timeout as error:
+                if error is not timeout:
+                    raise
+                raise self._parking.too_late(exchange, self._limit) from error
+            finally:
+                exchange.sink.unwatch()
+                exchange.interrupt = None
+                self._parking.leave(exchange)
         self._directory.trust(endpoint)
         if endpoint.ctx < exchange.num_ctx:
             self._directory.note_most(endpoint)

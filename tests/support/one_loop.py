@@ -83,6 +83,7 @@ class OneLoop:
         self.load()
         self.worker = Worker(self.gateway)
         self.address = self.worker.open()
+        gevent.get_hub().handle_error = self._note
 
     def load(self) -> None:
         """The child serves the model, whatever was thought of it before."""
@@ -92,9 +93,15 @@ class OneLoop:
     def connect(self) -> Any:
         return without_delay(socket.create_connection(self.address, timeout=5))
 
+    def _note(self, context: Any, kind: Any, value: Any, trace: Any) -> None:
+        """What goes wrong in the event loop itself, or in a greenlet that nobody waits for."""
+        if not issubclass(kind, gevent.GreenletExit):
+            self.worker.faults.append("".join([f"{context}: ", *traceback.format_exception(kind, value, trace)]))
+
     def close(self) -> None:
         for listening in self.worker.listening:
             listening.stop(0.0)
+        del gevent.get_hub().handle_error
         self.gateway.pool.sweep(set())
         if self.gateway.audit is not None:
             self.gateway.audit.close()

@@ -137,6 +137,7 @@ class Course:
                 "exchanges": self._ledger.under_way(), "lent": len(self._gateway.pool._lent),
                 "reserved": self._ledger.accounts.get("ann").reserved, "slots": AT_ONCE - self._free_slots(),
                 "handled": sum(len(listening._handling) for listening in self._worker.listening),
+                "dead": sum(one.dead for listening in self._worker.listening for one in listening._resting),
                 "resting": max(0, self._resting() - KEPT * len(self._worker.listening)),
                 "faults": self._worker.faults + self._child.faults, "not noted once": self._not_noted_once()}
         return {name: value for name, value in held.items() if value}

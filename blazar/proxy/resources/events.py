@@ -40,8 +40,7 @@ def events(gateway: Gateway, request: Request, route: Route) -> None:
         request.sink.start(200, headers)
         request.sink.finish()
         return
-    interrupt = greens.interrupter(ClientGone)
-    with gateway.listeners.join(interrupt) as listener:
+    with greens.interrupter(ClientGone) as interrupt, gateway.listeners.join(interrupt) as listener:
         request.sink.watch(interrupt)
         try:
             replayed, missed = _replay(gateway, last, age)

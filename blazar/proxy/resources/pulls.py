@@ -29,8 +29,8 @@ def pull(gateway: Gateway, request: Request, route: Route) -> None:
         raise KnobRefused(knob="`insecure`", reason="certificates are always checked",
                           remedy="set BLAZAR_REGISTRY_BASE to an http:// address for a registry without them")
     gateway.keys.check_model(request.api_key, reference if is_url(reference) else str(parse(reference)))
-    with gateway.supervisor.job("pull", reference=reference) as job:
-        request.sink.watch(greens.interrupter(ClientGone))
+    with gateway.supervisor.job("pull", reference=reference) as job, greens.interrupter(ClientGone) as interrupt:
+        request.sink.watch(interrupt)
         try:
             if streams:
                 _stream(request, job, gateway.dialects[route.dialect].stream_type)

@@ -9,7 +9,7 @@ import time
 from typing import Any, Final
 
 from blazar.proxy import greens
-from blazar.proxy.exchange import ClientGone, Exchange, Reply, send_whole
+from blazar.proxy.exchange import Exchange, Reply, send_whole
 from blazar.proxy.flight import Flight, Landing
 from blazar.proxy.pipeline import Forward
 from blazar.proxy.receipts import COALESCED, headers_for, overhead
@@ -104,11 +104,11 @@ def _waited(exchange: Exchange, flight: Flight, seconds: float) -> Landing | Non
     """Wait for the flight as long as the exchange's own client does."""
     if exchange.ended_by is not None:
         raise exchange.ended_by
-    exchange.interrupt = greens.interrupter(
-        lambda: ClientGone() if exchange.sink.gone or exchange.ended_by is None else exchange.ended_by)
-    exchange.sink.watch(exchange.interrupt)
-    try:
-        return flight.wait(seconds)
-    finally:
-        exchange.sink.unwatch()
-        exchange.interrupt = None
+    with greens.interrupter(exchange.reason) as interrupt:
+        exchange.interrupt = interrupt
+        exchange.sink.watch(interrupt)
+        try:
+            return flight.wait(seconds)
+        finally:
+            exchange.sink.unwatch()
+            exchange.interrupt = None
