@@ -18,6 +18,8 @@ from tests.support.wire import chunk, counts
 TRANSLATED = ["anthropic-messages-turn", "ollama-chat-history", "responses-create-thinking", "responses-create-tools"]
 """Each with words, reasoning or calls of tools."""
 STREAMS = [*TRANSLATED, "ollama-chat-broken", "anthropic-messages-stop"]
+LINES = b"\xef\xbb\xbfid: 7\ndata: a\ndata:\xc3\xa9\ndata\n\n: ping\n\nevent: e\ndata: b\nretry: 1\n: ping\ndata: c\n\n"
+"""Events of several lines."""
 ENDS = [b"\n", b"\r\n", b"\r"]
 CALLS = [{"a": "</tool_call>"}, {}, {"b": "\u00e9\\ {}\n"}]
 
@@ -33,9 +35,9 @@ def halves(data):
 
 
 @pytest.mark.parametrize("end", ENDS, ids=["lf", "crlf", "cr"])
-@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("name", [*STREAMS, "lines"])
 def test_the_events(name, end):
-    data = child_bytes(name).replace(b"\n", end)
+    data = (LINES if name == "lines" else child_bytes(name)).replace(b"\n", end)
     whole = read(data)
     assert len(whole) >= 2
     for parts in halves(data):
