@@ -1,8 +1,10 @@
 """Random schedules around the gateway: `tools/schedules.py [--count N] [--first N] [--only N]`.
 
 Clients and children arrive, stall and close at random (tests/support/schedules.py); afterwards no descriptor, greenlet,
-lease, slot of an API key or reserved token may be left. Schedule number N is always the same. Exits with 1 when
-something was left, or one did not end.
+lease, slot of an API key or reserved token may be left, and each request that was counted has its one line in the audit
+log. Schedule number N is always the same. Exits with 1 when something was left, or one did not end.
+
+With PYTHONPATH=build/compiled and `python -P` it is the compiled form that is tried.
 """
 
 import argparse
@@ -12,8 +14,9 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))  # run as a file, the checkout is not on the path
+sys.path.append(str(ROOT))  # run as a file, the checkout is not on the path; a compiled copy stays before it
 
+from blazar.proxy.wire import listening  # noqa: E402
 from tests.support.schedules import Course  # noqa: E402
 
 WARM_UP = 50
@@ -39,8 +42,10 @@ def main() -> int:
                 return 1
         after = course.held()
         course.close()
-    print(f"{len(numbers)} schedules in {time.monotonic() - began:.0f} s: descriptors {before[0]} -> {after[0]}, "
-          f"greenlets {before[1]} -> {after[1]}; no lease, slot or reserved token is left")
+    form = "sources" if listening.__file__.endswith(".py") else "compiled form"
+    print(f"{len(numbers)} schedules of the {form} in {time.monotonic() - began:.0f} s: descriptors {before[0]} -> "
+          f"{after[0]}, greenlets {before[1]} -> {after[1]}, {course.lines} requests counted and as many audit lines; "
+          "no lease, slot or reserved token is left")
     return 0 if after == before else 1
 
 

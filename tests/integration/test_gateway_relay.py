@@ -9,14 +9,14 @@ import pytest
 
 from tests.support.gateway_under_test import MODEL, GatewayUnderTest, is_error_of, post, read_all, read_until
 from tests.support.scripted_child import STREAM_HEAD, chunked, delta, event, json_answer
-from tests.support.transports import TRANSPORTS
+from tests.support.transports import BOTH
 
 ODD_BODY = (b'{  "stream" :false,\n\t"z":1.0e0,"model":"SOLO", "messages":[{"role":"user","content":'
             b'"\\u00e9\\/\\ud83d\\ude00 \xc3\xa9"}],"a":[1 ,2] , "temperature":0.70000000000000000001}\r\n')
 CHAT = "/v1/chat/completions"
 
 
-@pytest.fixture(scope="module", params=TRANSPORTS)
+@pytest.fixture(scope="module", params=BOTH)
 def shared(request, tmp_path_factory):
     with GatewayUnderTest(tmp_path_factory.mktemp("relay"), transport=request.param) as gateway:
         yield gateway

@@ -9,14 +9,14 @@ import pytest
 
 from tests.support.gateway_under_test import ASK, MODEL, GatewayUnderTest, is_error_of, post, read_all, read_until
 from tests.support.scripted_child import STREAM_HEAD, chunked, delta, event, writing
-from tests.support.transports import TRANSPORTS
+from tests.support.transports import BOTH
 
 DIALECTS = list(ASK)
 FIVE = [delta("", role="assistant"), delta("one"), delta(" two"), delta(" three"), delta(finish="stop")]
 DONE = b"data: [DONE]\n\n"
 
 
-@pytest.fixture(scope="module", params=TRANSPORTS)
+@pytest.fixture(scope="module", params=BOTH)
 def shared(request, tmp_path_factory):
     with GatewayUnderTest(tmp_path_factory.mktemp("streams"), transport=request.param) as gateway:
         yield gateway

@@ -12,32 +12,19 @@ import os
 import struct
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 import gevent
 from gevent import socket, ssl
-from gevent.server import StreamServer
-from gunicorn.config import Config as GunicornConfig
+from gevent.hub import RawGreenlet
 
-from blazar.config.config import Config
 from blazar.errors import QuotaExceeded, ShuttingDown
-from blazar.paths import Paths
-from blazar.proxy.app import Application
-from blazar.proxy.directory import Directory
-from blazar.proxy.gateway import Gateway
-from blazar.proxy.ledger import Ledger
-from blazar.proxy.supervisor import Supervisor
-from blazar.proxy.wire.conversation import Conversation, Door
-from blazar.proxy.wire.turns import Turns
+from blazar.proxy.wire.listening import KEPT
 from tests.support.certificates import certificate
-from tests.support.fake_supervisor import MODEL as ROW
-from tests.support.fake_supervisor import endpoint
 from tests.support.gateway_under_test import ASK
+from tests.support.one_loop import CHILD, ROOM, LoopChild, OneLoop, without_delay
 from tests.support.scripted_child import STREAM_HEAD, chunked, delta, events, json_answer
 
-MODEL = "solo:q4_0"
-CHILD = f"{MODEL}#1"
 AT_ONCE = 4
 """What its API key may do at the same time."""
 ENOUGH = 5.0
@@ -56,53 +43,28 @@ class Course:
         pair = certificate(folder)
         self._trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._trusting.load_verify_locations(pair.cert)
-        config = Config.from_dict({"keys": [{"name": "ann", "key": "sk", "max_concurrent": AT_ONCE}],
-                                   "audit_log": False, "tls_cert": str(pair.cert), "tls_key": str(pair.key)})
-        self._child = StreamServer(("127.0.0.1", 0), _child)
-        self._child.start()
-        self._endpoint = endpoint(MODEL, ("127.0.0.1", self._child.server_port))
-        directory, self._ledger = Directory(), Ledger()
-        paths = Paths(folder)
-        supervisor = Supervisor(paths.control_socket, directory, self._ledger)
-        self._gateway = Gateway(config, paths, directory, self._ledger, supervisor)
-        self._clients: set[Any] = set()
-        self._turns = Turns(gevent.get_hub().loop)
-        self._worker = SimpleNamespace(cfg=GunicornConfig(), wsgi=Application(self._gateway),
-                                       app=SimpleNamespace(gateway=self._gateway), parting=False)
-        self._plain, self._tls = self._open(None), self._open(self._gateway.tls())
-
-    def _open(self, tls: Any) -> StreamServer:
-        listener = socket.socket()
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(64)
-        door = Door(self._worker.cfg, listener, self._turns, tls)
-        server = StreamServer(listener, lambda sock, address: self._converse(door, sock, address))
-        server.start()
-        return server
-
-    def _converse(self, door: Door, sock: Any, address: Any) -> None:
-        client = door.client(sock)
-        self._clients.add(client)
-        try:
-            Conversation(self._worker, door, client, address).run()
-        except OSError:
-            pass
-        finally:
-            self._clients.discard(client)
-            client.close()
-            sock.close()
+        self._child = LoopChild(_act)
+        self._loop = OneLoop(folder, self._child.address, {
+            "keys": [{"name": "ann", "key": "sk", "max_concurrent": AT_ONCE}],
+            "tls_cert": str(pair.cert), "tls_key": str(pair.key)})
+        self._gateway, self._ledger, self._worker = self._loop.gateway, self._loop.ledger, self._loop.worker
+        self._tls_address = self._worker.open(self._gateway.tls())
+        self._audit = self._loop.paths.audit_log.open("rb")
+        self.lines = 0
+        """Of the audit log."""
 
     def close(self) -> None:
-        for server in (self._plain, self._tls, self._child):
-            server.stop()
+        self._audit.close()
+        self._loop.close()
+        self._child.stop()
 
     # -- one schedule ----------------------------------------------------------------------------------
 
     def play(self, number: int) -> None:
         """Raises AssertionError when it does not come to an end."""
         chance = Random(number)
-        self._gateway.directory.replace({"models": {MODEL: {"name": MODEL, **ROW}},
-                                         "children": {MODEL: self._endpoint.to_dict()}})
+        self._loop.load()
+        self._worker.worker_connections = chance.choice([ROOM] * 19 + [1])
         with gevent.Timeout(ENOUGH) as timeout:
             try:
                 self._play(number, chance)
@@ -118,7 +80,7 @@ class Course:
             gevent.sleep(chance.choice([0, 0.0005, 0.002]))
             self._disturb(chance)
         gevent.joinall(visitors, raise_error=True)
-        while self._clients:
+        while self._worker.here():
             gevent.sleep(0.0005)
             if chance.random() < 0.01:  # those whose client stays away get what the sweep would do in time
                 self._expire()
@@ -136,15 +98,14 @@ class Course:
             self._gateway.pool.sweep({CHILD})
 
     def _expire(self) -> None:
-        for client in [client for client in self._clients if client.deadline < math.inf]:
+        for client in [client for client in self._worker.here() if client.deadline < math.inf]:
             gevent.get_hub().loop.run_callback(client.expire)
 
     def _visit(self, chance: Random) -> None:
         """One client, from its connection to its end."""
         tls = chance.random() < 0.12
-        port = (self._tls if tls else self._plain).server_port
         with contextlib.suppress(OSError, ssl.SSLError):
-            sock = socket.create_connection(("127.0.0.1", port))
+            sock = without_delay(socket.create_connection(self._tls_address if tls else self._loop.address))
             try:
                 if tls:
                     sock = self._trusting.wrap_socket(sock, server_hostname="localhost")
@@ -172,10 +133,30 @@ class Course:
 
     def left(self) -> dict[str, Any]:
         """What nobody may hold once all schedules have ended, where it is not nothing."""
-        held = {"connections": len(self._clients), "leases": self._ledger.leases(),
+        held = {"connections": len(self._worker.here()), "leases": self._ledger.leases(),
                 "exchanges": self._ledger.under_way(), "lent": len(self._gateway.pool._lent),
-                "reserved": self._ledger.accounts.get("ann").reserved, "slots": AT_ONCE - self._free_slots()}
+                "reserved": self._ledger.accounts.get("ann").reserved, "slots": AT_ONCE - self._free_slots(),
+                "handled": sum(len(listening._handling) for listening in self._worker.listening),
+                "dead": sum(one.dead for listening in self._worker.listening for one in listening._resting),
+                "resting": max(0, self._resting() - KEPT * len(self._worker.listening)),
+                "faults": self._worker.faults + self._child.faults, "not noted once": self._not_noted_once()}
         return {name: value for name, value in held.items() if value}
+
+    def _resting(self) -> int:
+        """Greenlets that wait for a next connection."""
+        return sum(len(listening._resting) for listening in self._worker.listening)
+
+    def _not_noted_once(self) -> str:
+        """Each request that is counted has its line in the audit log, and no other."""
+        metrics = self._gateway.metrics
+        metrics.catch_up()
+        new = self._audit.read().splitlines()
+        ids = {json.loads(line)["id"] for line in new}
+        self.lines += len(new)
+        counted = sum(metrics.generations.values().values())
+        if len(ids) == len(new) and self.lines == counted and not metrics.audit_lost.value():
+            return ""
+        return f"{counted} were counted, {self.lines} written, {len(new) - len(ids)} of the last twice"
 
     def _free_slots(self) -> int:
         account, free = self._ledger.accounts.get("ann"), 0
@@ -188,15 +169,16 @@ class Course:
         return free
 
     def held(self) -> tuple[int, int]:
-        """Descriptors and greenlets, once idle connections to the child are closed."""
+        """Descriptors and greenlets, once idle connections to the child are closed; without those that rest."""
         self._gateway.pool.sweep(set())
         gevent.sleep(0.02)  # the child sees their ends
         gc.collect()
-        return len(os.listdir("/proc/self/fd")), greenlets()
+        return len(os.listdir("/proc/self/fd")), greenlets() - self._resting()
 
 
 def greenlets() -> int:
-    return sum(isinstance(one, gevent.Greenlet) and not one.dead for one in gc.get_objects())
+    """Those that have begun, or will, and have not ended: gevent's, and such as `Listening` makes."""
+    return sum(isinstance(one, RawGreenlet) and not one.dead for one in gc.get_objects())
 
 
 def _leaves(sock: Any, act: str) -> bool:
@@ -220,7 +202,8 @@ def _read(sock: Any, most: int | None) -> None:
 
 def _request(chance: Random) -> bytes:
     """A question in some dialect and framing, whose prompt is what the child does."""
-    path, body = ASK[chance.choice(list(ASK))]
+    dialect = chance.choice(list(ASK))
+    path, body = ASK[dialect]
     stream = chance.random() < 0.6
     answer = STREAM if stream or not path.startswith("/v1/chat") else WHOLE
     script: list[Any] = []
@@ -236,7 +219,10 @@ def _request(chance: Random) -> bytes:
         if size < 1000 and chance.random() < 0.2:
             script.append(0)
     content = json.dumps([*script, end])
-    data = json.dumps({**body, "stream": stream, "messages": [{"role": "user", "content": content}]}).encode()
+    asked = {"messages" if dialect != "responses" else "input": [{"role": "user", "content": content}]}
+    if dialect == "responses":
+        asked["store"] = False  # there is no supervisor, who would keep it
+    data = json.dumps({**body, "stream": stream, **asked}).encode()
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer sk\r\n"
     if chance.random() < 0.05:
         head += "Connection: close\r\n"
@@ -245,31 +231,9 @@ def _request(chance: Random) -> bytes:
     return f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data
 
 
-def _child(sock: Any, _: Any) -> None:
-    """Do what the prompts say, request after request."""
-    buffer = b""
-    with contextlib.suppress(OSError):
-        while True:
-            while b"\r\n\r\n" not in buffer:
-                data = sock.recv(65536)
-                if not data:
-                    return
-                buffer += data
-            head, _, buffer = buffer.partition(b"\r\n\r\n")
-            length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
-            while len(buffer) < length:
-                data = sock.recv(65536)
-                if not data:
-                    return
-                buffer += data
-            body, buffer = buffer[:length], buffer[length:]
-            if not _act(sock, json.loads(json.loads(body)["messages"][-1]["content"])):
-                return
-
-
-def _act(sock: Any, script: list[Any]) -> bool:
-    """Whether the connection goes on."""
-    *steps, end = script
+def _act(sock: Any, body: bytes) -> bool:
+    """Do what the prompt says; whether the connection goes on."""
+    *steps, end = json.loads(json.loads(body)["messages"][-1]["content"])
     for step in steps:
         if isinstance(step, str):
             sock.sendall(LONG if step == "long" else base64.b64decode(step))

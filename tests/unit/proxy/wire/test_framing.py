@@ -3,7 +3,15 @@ import random
 import pytest
 
 from blazar.proxy.wire.framing import LAST_CHUNK, BadFraming, ChunkedFraming, CloseFraming, LengthFraming, chunk
+from tests.support.corpus import cases
 
+IRREGULAR = [b"zz\r\n", b"-1\r\nx", b"+5\r\n", b"\r\n", b"0x5\r\nhello\r\n", b"1_0\r\n", b"5\nhello",
+             b"3\r\nabcdef\r\n", b"3\r\nabc\rX", b"3\r\nabcX\n", b"0\r\n\n", b"0\r\nA: b\n", b"f" * 16 + b"\r\n",
+             b"5" * 5000, b"1;" + b"x" * 5000, b"0\r\n" + b"a: b\r\n" * 5000]
+OF_THE_CORPUS = [case.data.partition(b"\r\n\r\n")[2] for case in cases()
+                 if case.name.startswith(("hostile-chunk-", "hostile-trailer-"))]
+CUT = 2000
+"""As far as this they are cut."""
 PIECES = [b"data: {}\n\n", b"x", b"\r\n\r\n", b"0\r\n", b"y" * 300, b"abc"]
 WIRE = b"".join(map(chunk, PIECES))
 
@@ -47,13 +55,28 @@ def test_bytes_after_the_end_make_it_unclean():
     assert framing.ended and not framing.clean
 
 
-@pytest.mark.parametrize("wire", [b"zz\r\n", b"-1\r\nx", b"+5\r\n", b"\r\n", b"0x5\r\nhello\r\n", b"1_0\r\n",
-                                  b"5\nhello",
-                                  b"3\r\nabcdef\r\n", b"3\r\nabc\rX", b"f" * 16 + b"\r\n", b"5" * 5000,
-                                  b"1;" + b"x" * 5000, b"0\r\n" + b"a: b\r\n" * 5000])
+@pytest.mark.parametrize("wire", IRREGULAR)
 def test_irregular_chunks_are_refused(wire):
     with pytest.raises(BadFraming):
         ChunkedFraming().feed(wire)
+
+
+@pytest.mark.parametrize("body", [*OF_THE_CORPUS, *IRREGULAR[:-1]])
+def test_no_cut_makes_sense_of_a_broken_body(body):
+    """Those of the corpus with what follows them, cut in two at every byte: refused for the same reason."""
+    whole = refusal(body)
+    for cut in range(1, min(len(body), CUT)):
+        assert refusal(body[:cut], body[cut:]) == whole, cut
+    assert refusal(*(body[at:at + 1] for at in range(len(body)))) == whole
+
+
+def refusal(*pieces):
+    framing = ChunkedFraming()
+    with pytest.raises(BadFraming) as refused:
+        for piece in pieces:
+            framing.feed(piece)
+    assert not framing.ended
+    return str(refused.value)
 
 
 def test_chunked_body_that_stops_early_is_not_whole():

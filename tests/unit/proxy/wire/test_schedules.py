@@ -15,6 +15,7 @@ def test_nothing_is_left_behind(tmp_path):
             course.play(number)
             assert not course.left(), number
         assert course.held() == before
+        assert course.lines > 220, "of requests that came as far as to be counted"
     finally:
         course.close()
     gevent.sleep(0)
