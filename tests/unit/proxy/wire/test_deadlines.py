@@ -7,7 +7,7 @@ import pytest
 
 from blazar.proxy.serve import KEPT_ALIVE
 from blazar.proxy.wire.client import READ_TIMEOUT
-from blazar.proxy.wire.intake import HEAD_TIMEOUT
+from blazar.proxy.wire.conversation import HEAD_TIMEOUT
 from tests.support.corpus import Reader
 from tests.support.gateway_under_test import ASK, Answer, is_error_of
 from tests.support.one_loop import LoopChild, OneLoop, settled
