@@ -53,7 +53,7 @@ class Worker:
         try:
             body = request.body()
         except ClientGone as gone:
-            self.lost.append(gone.__cause__)
+            self.lost.append(gone.__context__)
             return
         self.seen.append({"lean": FIELDS in environ, "method": request.method, "path": request.path,
                           "query": environ["QUERY_STRING"], "headers": request.headers, "body": body.decode()})
