@@ -15,7 +15,7 @@ from tools.compiled.tree import ROOT, Unable, build
 
 PURE = {"len", "min", "max", "start", "end"}
 """Calls that may be made twice."""
-IN_ORDER = {"self._body[start:end]", "self._body[at:end]", "end[start:stop + 1]", "raw[start:end]", "data[start:end]",
+IN_ORDER = {"self._body[start:end]", "self._body[at:end]", "raw[start:end]", "data[start:end]",
             "data[position:end + 1]", "data[position:end]", "data[len(line):-2]", "data[after - 2:after]",
             "data[end:after - 2]"}
 """Slices of which somebody has made sure that they begin before they end."""

@@ -95,8 +95,9 @@ static int put_counts(char *place, const struct client *client)
 
 static int put_usage(char *place, const struct client *client)
 {
-    return sprintf(place, "\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":%ld,\"total_tokens\":%ld}",
-                   PROMPT_TOKENS, client->tokens, PROMPT_TOKENS + client->tokens);
+    return sprintf(place, "\"usage\":{\"completion_tokens\":%ld,\"prompt_tokens\":%d,\"total_tokens\":%ld,"
+                   "\"prompt_tokens_details\":{\"cached_tokens\":0}}", client->tokens, PROMPT_TOKENS,
+                   PROMPT_TOKENS + client->tokens);
 }
 
 /* The last events as one write: the reason, usage when it was asked for, both with timings, and the end. */
